@@ -6,10 +6,12 @@ mod device;
 mod dims;
 mod dtype;
 mod error;
+mod mapped;
 mod scalar;
 
 pub use device::{Device, DeviceKind};
 pub use dims::{Dims, IntoDims, MAX_RANK};
 pub use dtype::{Category, DType, Element};
 pub use error::{Error, ErrorKind, Result};
+pub use mapped::MappedFile;
 pub use scalar::Scalar;
