@@ -43,7 +43,8 @@ impl Idx {
     /// `Io` where it cannot be read; `Format` for anything that is not exactly one IDX array.
     pub fn open(path: impl AsRef<Path>) -> Result<Idx> {
         let path = path.as_ref();
-        let named = |e: Error| Error::new(e.kind(), OP, format!("{}: {}", path.display(), e.message()));
+        let named =
+            |e: Error| Error::new(e.kind(), OP, format!("{}: not an IDX file", path.display())).because(e);
         let io = |e: std::io::Error| {
             Error::new(ErrorKind::Io, OP, format!("{}: cannot be read", path.display())).because(e)
         };
