@@ -6,12 +6,27 @@ mod device;
 mod dims;
 mod dtype;
 mod error;
+mod generator;
+mod layout;
 mod mapped;
+mod overlap;
+mod philox;
+mod plan;
+mod promotion;
 mod scalar;
 
 pub use device::{Device, DeviceKind};
 pub use dims::{Dims, IntoDims, MAX_RANK};
 pub use dtype::{Category, DType, Element};
 pub use error::{Error, ErrorKind, Result};
+pub use generator::{Generator, GeneratorState};
+pub use layout::{
+    Layout, MAX_OPERANDS, MemoryFormat, Offsets, broadcast_sizes, checked_numel, infer_sizes, wrap_dim,
+    wrap_dims,
+};
 pub use mapped::MappedFile;
+pub use overlap::{Overlap, overlap, self_overlaps};
+pub use philox::{Philox, box_muller, unit_f32, unit_f64};
+pub use plan::LoopPlan;
+pub use promotion::{TypeArg, result_type};
 pub use scalar::Scalar;
