@@ -1,5 +1,8 @@
 //! The CPU backend of stridegrad: kernels and the threads that run them.
 
+pub mod gemm;
 pub mod isa;
+pub(crate) mod pack;
 pub(crate) mod scratch;
 pub mod team;
+pub(crate) mod ukr;
