@@ -1,6 +1,13 @@
 //! Datasets, readers and the loader that turns them into batches.
 #![forbid(unsafe_code)]
 
+mod dataset;
 mod idx;
+mod loader;
+mod prefetch;
+mod sampler;
 
+pub use dataset::{Dataset, Mapped};
 pub use idx::Idx;
+pub use loader::{DataLoader, Epoch};
+pub use sampler::Sampler;
