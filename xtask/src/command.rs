@@ -52,7 +52,8 @@ pub fn read(command: &mut Command) -> std::result::Result<String, String> {
     let text = display(command);
     let output = command.output().map_err(|error| format!("{error}: {text}"))?;
     if !output.status.success() {
-        return Err(format!("{}: {text}\n{}", output.status, String::from_utf8_lossy(&output.stderr)));
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        return Err(format!("{}: {text}\n{out}{err}", output.status));
     }
     String::from_utf8(output.stdout).map_err(|_| format!("output is not UTF-8: {text}"))
 }
