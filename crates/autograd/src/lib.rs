@@ -1,1 +1,27 @@
-//! Placeholder.
+//! Tensors with gradients: the graph, the backward engine, views, in-place writes and the ops.
+//!
+//! Users depend on the `stridegrad` crate, which re-exports what they need.
+
+#![forbid(unsafe_code)]
+
+mod backward;
+mod create;
+mod display;
+mod engine;
+mod faces;
+mod graph;
+mod inplace;
+mod mode;
+mod operand;
+pub mod ops;
+mod random;
+mod tensor;
+mod transfer;
+mod view;
+
+pub use engine::BackwardOptions;
+pub use backward::grad;
+pub use graph::Hook;
+pub use mode::{GradMode, enable_grad, is_grad_enabled, no_grad};
+pub use operand::Operand;
+pub use tensor::{HookHandle, Tensor};
