@@ -1,6 +1,8 @@
 //! Making tensors from numbers.
 
-use stridegrad_core::{Array, DType, Device, Element, Error, ErrorKind, IntoDims, Layout, Result, Scalar, exec};
+use stridegrad_core::{
+    Array, DType, Device, Element, Error, ErrorKind, IntoDims, Layout, Result, Scalar, exec,
+};
 
 use crate::Tensor;
 use crate::faces::{faces, static_faces};
@@ -22,7 +24,13 @@ fn default_device() -> Device {
     Device::CPU
 }
 
-fn full(op: &'static str, sizes: impl IntoDims, value: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
+fn full(
+    op: &'static str,
+    sizes: impl IntoDims,
+    value: Scalar,
+    dtype: DType,
+    device: Device,
+) -> Result<Tensor> {
     let layout = Layout::contiguous(&sizes_arg(op, sizes)?)?;
     Ok(Tensor::from_array(if value == Scalar::Float(0.0) {
         Array::zeros(layout, dtype, device)?
@@ -127,7 +135,11 @@ fn arange(start: Scalar, end: Scalar, step: Scalar) -> Result<Tensor> {
         let Some(n) = n else { return err(format!("{a}..{b} by {s} has too many elements")) };
         let mut v: Vec<i64> = Vec::new();
         if v.try_reserve_exact(n).is_err() {
-            return Err(Error::new(ErrorKind::OutOfMemory, "arange", format!("{n} elements do not fit in memory")));
+            return Err(Error::new(
+                ErrorKind::OutOfMemory,
+                "arange",
+                format!("{n} elements do not fit in memory"),
+            ));
         }
         v.extend((0..n).map(|i| a.wrapping_add(s.wrapping_mul(i as i64))));
         return Tensor::try_from_slice(&v, [n]);
@@ -142,7 +154,11 @@ fn arange(start: Scalar, end: Scalar, step: Scalar) -> Result<Tensor> {
     }
     let mut v: Vec<f32> = Vec::new();
     if v.try_reserve_exact(n as usize).is_err() {
-        return Err(Error::new(ErrorKind::OutOfMemory, "arange", format!("{n} elements do not fit in memory")));
+        return Err(Error::new(
+            ErrorKind::OutOfMemory,
+            "arange",
+            format!("{n} elements do not fit in memory"),
+        ));
     }
     v.extend((0..n as usize).map(|i| (a + s * i as f64) as f32));
     Tensor::try_from_slice(&v, [v.len()])

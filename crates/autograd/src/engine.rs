@@ -116,7 +116,13 @@ fn seeds(op: &'static str, outputs: &[&Tensor], grads: Option<&[&Tensor]>) -> Re
         let seed = match grads {
             Some(g) => {
                 if g[i].sizes() != out.sizes() {
-                    bail!(Shape, op, "the gradient of output {i} has sizes {:?}, the output {:?}", g[i].sizes(), out.sizes());
+                    bail!(
+                        Shape,
+                        op,
+                        "the gradient of output {i} has sizes {:?}, the output {:?}",
+                        g[i].sizes(),
+                        out.sizes()
+                    );
                 }
                 if g[i].dtype() == out.dtype() { g[i].clone() } else { g[i].try_to_dtype(out.dtype())? }
             }
@@ -128,7 +134,10 @@ fn seeds(op: &'static str, outputs: &[&Tensor], grads: Option<&[&Tensor]>) -> Re
                 return Err(Error::new(
                     ErrorKind::Autograd,
                     op,
-                    format!("grad can be implicitly created only for scalar outputs, this one has sizes {:?}", out.sizes()),
+                    format!(
+                        "grad can be implicitly created only for scalar outputs, this one has sizes {:?}",
+                        out.sizes()
+                    ),
                 )
                 .hint("reduce it with sum() or mean(), or give the gradient with backward_with()"));
             }
@@ -139,7 +148,11 @@ fn seeds(op: &'static str, outputs: &[&Tensor], grads: Option<&[&Tensor]>) -> Re
 }
 
 /// Accumulates the gradients of `outputs` into the leaves they depend on.
-pub(crate) fn backward(outputs: &[&Tensor], grads: Option<&[&Tensor]>, options: BackwardOptions) -> Result<()> {
+pub(crate) fn backward(
+    outputs: &[&Tensor],
+    grads: Option<&[&Tensor]>,
+    options: BackwardOptions,
+) -> Result<()> {
     let seeds = seeds("backward", outputs, grads)?;
     Pass::new(options).run(seeds)?;
     Ok(())
@@ -225,7 +238,8 @@ impl Pass {
     }
 
     fn observed(&self, cell: &Arc<ViewCell>, base: &Arc<Node>, output: usize) -> bool {
-        cell.observers.any() || (!self.captures.is_empty() && self.captures.contains_key(&Key::cell(cell, base, output)))
+        cell.observers.any()
+            || (!self.captures.is_empty() && self.captures.contains_key(&Key::cell(cell, base, output)))
     }
 
     /// Sends a gradient along an edge.
@@ -311,7 +325,13 @@ impl Pass {
                 Observer::Hook(_, hook) => {
                     if let Some(new) = hook(&g) {
                         if new.sizes() != g.sizes() {
-                            bail!(Shape, "backward", "a hook has changed the size of its gradient from {:?} to {:?}", g.sizes(), new.sizes());
+                            bail!(
+                                Shape,
+                                "backward",
+                                "a hook has changed the size of its gradient from {:?} to {:?}",
+                                g.sizes(),
+                                new.sizes()
+                            );
                         }
                         g = if new.dtype() == g.dtype() { new } else { new.try_to_dtype(g.dtype())? };
                     }
@@ -340,7 +360,8 @@ impl Pass {
                 _ => Ok(()),
             },
             Kind::Op { backward, saved, .. } => {
-                let wanted: Vec<bool> = node.inputs.iter().map(|e| e.as_ref().is_some_and(|e| self.wants(e.node()))).collect();
+                let wanted: Vec<bool> =
+                    node.inputs.iter().map(|e| e.as_ref().is_some_and(|e| self.wants(e.node()))).collect();
                 if !wanted.contains(&true) {
                     return Ok(());
                 }
@@ -355,7 +376,8 @@ impl Pass {
                         .hint("pass retain_graph to the first backward"));
                     }
                 };
-                let ctx = Ctx { node: &node, saved: &values, wanted: &wanted, create_graph: self.create_graph };
+                let ctx =
+                    Ctx { node: &node, saved: &values, wanted: &wanted, create_graph: self.create_graph };
                 let outs = backward(&ctx, &grads).map_err(|e| match node.caller {
                     Some(c) => e.at(c),
                     None => e,
@@ -375,8 +397,14 @@ impl Pass {
             let (Some(edge), Some(g)) = (edge, g) else { continue };
             let (sizes, dtype) = edge.meta();
             if g.sizes() != sizes || g.dtype() != dtype {
-                bail!(Autograd, "backward", "{} gave a gradient of {} {:?} for input {i} of {dtype} {sizes:?}",
-                    node.whence(), g.dtype(), g.sizes());
+                bail!(
+                    Autograd,
+                    "backward",
+                    "{} gave a gradient of {} {:?} for input {i} of {dtype} {sizes:?}",
+                    node.whence(),
+                    g.dtype(),
+                    g.sizes()
+                );
             }
             self.send(edge, g)?;
         }
@@ -466,10 +494,12 @@ fn close(slot: Slot, whole: &Layout) -> Result<Option<Tensor>> {
             for (g, at) in list {
                 match at {
                     Some(at) => parts.push((g, at)),
-                    None => total = Some(match total {
-                        Some(t) => t.try_add(&g)?,
-                        None => g,
-                    }),
+                    None => {
+                        total = Some(match total {
+                            Some(t) => t.try_add(&g)?,
+                            None => g,
+                        })
+                    }
                 }
             }
             if !parts.is_empty() {
@@ -519,4 +549,3 @@ fn own(g: Tensor, geometry: &Geometry) -> Result<Tensor> {
     }
     Ok(Tensor::from_array(exec::copy_to(g.array(), geometry.layout, g.dtype())?))
 }
-

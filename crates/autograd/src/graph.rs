@@ -143,7 +143,8 @@ pub(crate) struct Leaf {
 }
 
 /// The backward function of an op: the gradients of its inputs from those of its outputs.
-pub(crate) type BackwardFn = Box<dyn Fn(&Ctx<'_>, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
+pub(crate) type BackwardFn =
+    Box<dyn Fn(&Ctx<'_>, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
 
 pub(crate) enum Kind {
     /// Accumulates into a leaf's gradient slot.
@@ -174,7 +175,9 @@ pub(crate) struct SavedValues {
 
 impl SavedValues {
     pub(crate) fn is_empty(&self) -> bool {
-        self.inputs.iter().all(Option::is_none) && self.outputs.iter().all(Option::is_none) && self.extras.is_empty()
+        self.inputs.iter().all(Option::is_none)
+            && self.outputs.iter().all(Option::is_none)
+            && self.extras.is_empty()
     }
 }
 
@@ -199,7 +202,12 @@ pub(crate) struct Node {
 static SEQ: AtomicU64 = AtomicU64::new(1);
 
 impl Node {
-    pub(crate) fn new(name: &'static str, inputs: Vec<Option<Edge>>, outputs: Vec<Geometry>, kind: Kind) -> Node {
+    pub(crate) fn new(
+        name: &'static str,
+        inputs: Vec<Option<Edge>>,
+        outputs: Vec<Geometry>,
+        kind: Kind,
+    ) -> Node {
         Node {
             seq: SEQ.fetch_add(1, Ordering::Relaxed),
             name,
@@ -357,9 +365,14 @@ impl Recorder {
     /// Notes the inputs' edges and versions, if grad mode is on.
     pub(crate) fn new(name: &'static str, inputs: &[&Tensor]) -> Recorder {
         let on = crate::is_grad_enabled();
-        let edges: Vec<Option<Edge>> = if on { inputs.iter().map(|t| t.edge()).collect() } else { Vec::new() };
+        let edges: Vec<Option<Edge>> =
+            if on { inputs.iter().map(|t| t.edge()).collect() } else { Vec::new() };
         let any = edges.iter().any(Option::is_some);
-        let arrays = if any { inputs.iter().map(|t| (t.array().clone(), t.array().version())).collect() } else { Vec::new() };
+        let arrays = if any {
+            inputs.iter().map(|t| (t.array().clone(), t.array().version())).collect()
+        } else {
+            Vec::new()
+        };
         Recorder { name, edges, arrays, saved: SavedValues::default(), save_output: Vec::new(), any }
     }
 
@@ -428,10 +441,12 @@ impl Recorder {
         }
         self.saved.outputs.resize_with(outs.len(), || None);
         for &k in &self.save_output {
-            self.saved.outputs[k] = Some(Saved { array: outs[k].clone(), edge: None, version: outs[k].version() });
+            self.saved.outputs[k] =
+                Some(Saved { array: outs[k].clone(), edge: None, version: outs[k].version() });
         }
         let geometry = outs.iter().map(Geometry::of).collect::<Result<Vec<_>>>()?;
-        let kind = Kind::Op { backward, saved: Mutex::new(SavedState::Kept(Arc::new(self.saved))), in_place: false };
+        let kind =
+            Kind::Op { backward, saved: Mutex::new(SavedState::Kept(Arc::new(self.saved))), in_place: false };
         let node = Arc::new(Node::new(self.name, self.edges, geometry, kind));
         Ok(outs
             .into_iter()
@@ -448,7 +463,8 @@ impl Recorder {
 
     /// The node of an in-place op on `geometry` (the base's), whose first input is the base's old edge.
     pub(crate) fn finish_in_place(self, geometry: Geometry, backward: BackwardFn) -> Node {
-        let kind = Kind::Op { backward, saved: Mutex::new(SavedState::Kept(Arc::new(self.saved))), in_place: true };
+        let kind =
+            Kind::Op { backward, saved: Mutex::new(SavedState::Kept(Arc::new(self.saved))), in_place: true };
         Node::new(self.name, self.edges, vec![geometry], kind)
     }
 }

@@ -81,7 +81,9 @@ fn through_window(
         if needs_base && ctx.needs(0) {
             let inside = match grads[0].take() {
                 Some(v) => v,
-                None => Tensor::from_array(Array::zeros(Layout::contiguous(at.sizes())?, g.dtype(), g.device())?),
+                None => {
+                    Tensor::from_array(Array::zeros(Layout::contiguous(at.sizes())?, g.dtype(), g.device())?)
+                }
             };
             grads[0] = Some(replace_window(g, whole, at, &inside)?);
         }

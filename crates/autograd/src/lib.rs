@@ -19,9 +19,12 @@ mod tensor;
 mod transfer;
 mod view;
 
-pub use engine::BackwardOptions;
 pub use backward::grad;
+pub use engine::BackwardOptions;
 pub use graph::Hook;
 pub use mode::{GradMode, enable_grad, is_grad_enabled, no_grad};
 pub use operand::Operand;
 pub use tensor::{HookHandle, Tensor};
+#[cfg(feature = "testkit")]
+pub mod spec;
+pub use random::{default_generator, manual_seed};

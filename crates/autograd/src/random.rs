@@ -21,7 +21,13 @@ pub fn manual_seed(seed: u64) {
 }
 
 /// Random numbers in a fresh row-major tensor.
-pub(crate) fn draw(dist: Distribution, sizes: &[usize], dtype: DType, device: Device, g: &Generator) -> Result<Tensor> {
+pub(crate) fn draw(
+    dist: Distribution,
+    sizes: &[usize],
+    dtype: DType,
+    device: Device,
+    g: &Generator,
+) -> Result<Tensor> {
     stridegrad_cpu::register();
     let layout = Layout::contiguous(sizes)?;
     let stream = g.stream(layout.numel(), dtype.size() == 8 || !dtype.is_floating());

@@ -57,7 +57,10 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    pub(crate) fn new(parent: Tensor, make: impl Fn(&Tensor) -> Result<Option<Edge>> + Send + Sync + 'static) -> Cut {
+    pub(crate) fn new(
+        parent: Tensor,
+        make: impl Fn(&Tensor) -> Result<Option<Edge>> + Send + Sync + 'static,
+    ) -> Cut {
         Cut { parent, make: Box::new(make), cached: Mutex::new(None) }
     }
 

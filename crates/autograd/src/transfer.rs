@@ -32,7 +32,11 @@ pub(crate) fn transfer_sum(parts: &[(Tensor, Layout)], whole: Layout) -> Result<
     let places: Vec<Layout> = parts.iter().map(|(_, at)| *at).collect();
     let extent = whole.numel();
     rec.finish(line.with_layout(whole)?, move |ctx, g| {
-        places.iter().enumerate().map(|(i, at)| ctx.needs(i).then(|| transfer(g, whole, *at, extent)).transpose()).collect()
+        places
+            .iter()
+            .enumerate()
+            .map(|(i, at)| ctx.needs(i).then(|| transfer(g, whole, *at, extent)).transpose())
+            .collect()
     })
 }
 

@@ -10,16 +10,32 @@ use crate::tensor::{Cut, Place, View, ViewFlags};
 use crate::transfer::transfer;
 
 /// A geometric function that can be run on the view's layout and on its base's gradient alike.
-pub(crate) type ViewFn = dyn Fn(&Layout) -> Result<Layout>;
+pub(crate) type ViewFn<'a> = dyn Fn(&Layout) -> Result<Layout> + 'a;
 
 impl Tensor {
     /// A view by `f`. `f` runs on the array's layout, and again on the place of this tensor in its base's gradient.
-    pub(crate) fn make_view(&self, op: &'static str, f: &ViewFn) -> Result<Tensor> {
+    pub(crate) fn make_view(&self, op: &'static str, f: &ViewFn<'_>) -> Result<Tensor> {
         self.make_view_flagged(op, false, f)
     }
 
-    pub(crate) fn make_view_flagged(&self, op: &'static str, multi_output: bool, f: &ViewFn) -> Result<Tensor> {
-        let array = self.array().with_layout(f(self.layout())?)?;
+    pub(crate) fn make_view_flagged(
+        &self,
+        op: &'static str,
+        multi_output: bool,
+        f: &ViewFn<'_>,
+    ) -> Result<Tensor> {
+        self.make_view_as(op, multi_output, f(self.layout())?, f)
+    }
+
+    /// A view of a given layout; `f` says where it lies in a gradient in which this tensor lies as `f` is told.
+    pub(crate) fn make_view_as(
+        &self,
+        op: &'static str,
+        multi_output: bool,
+        layout: Layout,
+        f: &ViewFn<'_>,
+    ) -> Result<Tensor> {
+        let array = self.array().with_layout(layout)?;
         if !self.dtype().is_floating() {
             return Ok(Tensor::from_array(array)); // nothing to track, ever
         }
@@ -36,9 +52,13 @@ impl Tensor {
                     no_grad: flags.no_grad || view.flags.no_grad,
                 };
                 match &view.place {
-                    Place::Window(cell) => (view.base.clone(), f(&cell.at).map(|at| (at, Some(cell.clone()))), flags),
+                    Place::Window(cell) => {
+                        (view.base.clone(), f(&cell.at).map(|at| (at, Some(cell.clone()))), flags)
+                    }
                     // The gradient of a cut view has a geometry of its own: it is the base of its views.
-                    Place::Cut(_) => (self.clone(), f(&gradient_layout(self.layout())?).map(|at| (at, None)), flags),
+                    Place::Cut(_) => {
+                        (self.clone(), f(&gradient_layout(self.layout())?).map(|at| (at, None)), flags)
+                    }
                 }
             }
         };
@@ -46,12 +66,20 @@ impl Tensor {
             Ok((at, parent)) => {
                 let depth = parent.as_ref().map_or(0, |p| p.depth) + 1;
                 let at_parent = f(&row_major)?;
-                Place::Window(Arc::new(ViewCell { at, at_parent, parent, depth, observers: Default::default() }))
+                Place::Window(Arc::new(ViewCell {
+                    at,
+                    at_parent,
+                    parent,
+                    depth,
+                    observers: Default::default(),
+                }))
             }
             Err(_) => {
                 // Legal on the base's own strides, not on its dense gradient: on a row-major one everything is.
                 let at = f(&row_major)?;
-                Place::Cut(Arc::new(Cut::new(self.clone(), move |parent| cut_edge(op, parent, row_major, at))))
+                Place::Cut(Arc::new(Cut::new(self.clone(), move |parent| {
+                    cut_edge(op, parent, row_major, at)
+                })))
             }
         };
         Ok(Tensor::new(array, None, Some(View { base, place, flags })))
@@ -70,7 +98,10 @@ impl Tensor {
         let mut flags = ViewFlags { multi_output: false, no_grad: !crate::is_grad_enabled() };
         let base = match self.as_view() {
             Some(v) => {
-                flags = ViewFlags { multi_output: v.flags.multi_output, no_grad: flags.no_grad || v.flags.no_grad };
+                flags = ViewFlags {
+                    multi_output: v.flags.multi_output,
+                    no_grad: flags.no_grad || v.flags.no_grad,
+                };
                 v.base.clone()
             }
             None => self.clone(),
@@ -84,9 +115,12 @@ impl Tensor {
 fn cut_edge(op: &'static str, parent: &Tensor, whole: Layout, at: Layout) -> Result<Option<Edge>> {
     let Some(edge) = parent.edge() else { return Ok(None) };
     let array = parent.array();
-    let geometry = Geometry { layout: Layout::contiguous(at.sizes())?, dtype: array.dtype(), device: array.device() };
+    let geometry =
+        Geometry { layout: Layout::contiguous(at.sizes())?, dtype: array.dtype(), device: array.device() };
     let kind = Kind::Op {
-        backward: Box::new(move |_, g| Ok(vec![g[0].as_ref().map(|g| transfer(g, at, whole, whole.numel())).transpose()?])),
+        backward: Box::new(move |_, g| {
+            Ok(vec![g[0].as_ref().map(|g| transfer(g, at, whole, whole.numel())).transpose()?])
+        }),
         saved: Mutex::new(SavedState::nothing()),
         in_place: false,
     };

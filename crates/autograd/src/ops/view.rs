@@ -1,0 +1,77 @@
+//! Other sizes over the same elements: `view`, `reshape`, `flatten`, `ravel`, `unflatten`, `view_dtype`.
+
+use stridegrad_core::{DType, Error, ErrorKind, IntoDims, Layout, Result, infer_sizes};
+
+use super::contiguous::materialize;
+use crate::Tensor;
+use crate::faces::faces;
+
+fn view(x: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    let sizes = sizes.to_vec();
+    x.make_view("view", &move |l| l.view(&sizes))
+}
+
+/// A view where the strides allow it, else a row-major copy: counted by the audit.
+pub(crate) fn reshape(op: &'static str, x: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    let wanted = infer_sizes(op, sizes, x.numel())?;
+    let sizes: Vec<i64> = wanted.iter().map(|&s| s as i64).collect();
+    if x.layout().try_view(&wanted).is_some() {
+        return view(x, &sizes);
+    }
+    let reason = "the strides cannot express the new sizes";
+    view(&materialize(x, Layout::contiguous(x.sizes())?, op, reason)?, &sizes)
+}
+
+fn flat_sizes(x: &Tensor, start: i64, end: i64) -> Result<Vec<i64>> {
+    Ok(x.layout().flatten_sizes(start, end)?.iter().map(|&s| s as i64).collect())
+}
+
+faces! {
+    /// The same elements with other sizes, without a copy; one size may be -1. Refused where the strides cannot
+    /// express it: the error names the dim where they break.
+    ///
+    /// ```
+    /// use stridegrad_autograd::Tensor;
+    /// let t = Tensor::arange(24.0).view([2, 3, 4]);
+    /// let y = t.permute([1, 2, 0]).view([12, 2]);
+    /// assert!(y.shares_storage(&t) && y.strides() == [1, 12]);
+    /// ```
+    pub fn view | try_view(&self, sizes: impl IntoDims) -> Tensor {
+        view(self, &sizes.into_dims())
+    }
+
+    /// The same elements with other sizes: a view where the strides allow it, else a row-major copy.
+    pub fn reshape | try_reshape(&self, sizes: impl IntoDims) -> Tensor {
+        reshape("reshape", self, &sizes.into_dims())
+    }
+
+    /// Dims `start` to `end`, both included, made one: a view where the strides allow it (PyTorch's convention;
+    /// NumPy's `flatten` always copies). A 0-dim tensor gives one of size 1.
+    pub fn flatten | try_flatten(&self, start: i64, end: i64) -> Tensor {
+        reshape("flatten", self, &flat_sizes(self, start, end)?)
+    }
+
+    /// All elements in one dim: a view where the strides allow it, else a row-major copy.
+    pub fn ravel | try_ravel(&self) -> Tensor {
+        reshape("ravel", self, &[self.numel() as i64])
+    }
+
+    /// Dim `dim` split into several, one of which may be -1; always a view.
+    pub fn unflatten | try_unflatten(&self, dim: i64, sizes: impl IntoDims) -> Tensor {
+        let sizes = sizes.into_dims();
+        self.make_view("unflatten", &move |l| l.unflatten(dim, &sizes))
+    }
+
+    /// The same bytes read as another dtype, by PyTorch's rules: the last dim grows or shrinks where the element
+    /// sizes differ. Refused for a tensor that requires grad.
+    pub fn view_dtype | try_view_dtype(&self, dtype: DType) -> Tensor {
+        if self.requires_grad() && dtype != self.dtype() {
+            return Err(Error::new(ErrorKind::Autograd, "view_dtype", "bits reinterpreted as another dtype have no gradient")
+                .hint("use detach() first, or convert the values with to_dtype()"));
+        }
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        Ok(Tensor::from_array(self.array().bitcast(dtype)?))
+    }
+}
