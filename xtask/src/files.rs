@@ -69,8 +69,7 @@ pub fn lengths() -> Result {
 /// The code of a line, roughly: without a line comment and without what stands in quotes.
 fn code(line: &str) -> String {
     let (mut out, mut quoted, mut escaped) = (String::new(), false, false);
-    let mut rest = line.char_indices();
-    while let Some((at, c)) = rest.next() {
+    for (at, c) in line.char_indices() {
         match c {
             _ if escaped => escaped = false,
             '\\' if quoted => escaped = true,
