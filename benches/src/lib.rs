@@ -1,1 +1,2 @@
-//! Placeholder.
+//! What the benchmarks share.
+#![forbid(unsafe_code)]

@@ -1,1 +1,2 @@
-//! Placeholder.
+//! What the examples share.
+#![forbid(unsafe_code)]
