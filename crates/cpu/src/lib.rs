@@ -1,6 +1,7 @@
 //! The CPU backend of stridegrad: kernels and the threads that run them.
 
 pub mod alloc;
+pub mod conv2d;
 pub mod gemm;
 pub mod isa;
 #[doc(hidden)]

@@ -10,6 +10,7 @@
 //! | AVX2 + FMA | 6 x 16 | 6 x 8 | 6 rows |
 //! | portable | 4 x 8 | 4 x 4 | 4 rows |
 
+pub mod depthwise;
 pub mod simd;
 pub mod tile;
 
@@ -50,6 +51,24 @@ pub type TransposeFn<T> =
 pub type CopyRowsFn<T> =
     unsafe fn(dst: *mut T, ldd: isize, src: *const T, lds: isize, rows: usize, w: usize, pad_to: usize);
 
+/// [`depthwise::channels`].
+pub type ChannelsFn<T> = unsafe fn(
+    taps: usize,
+    x: *const *const T,
+    w: *const T,
+    w_step: usize,
+    init: *const T,
+    y: *mut T,
+    n: usize,
+);
+/// [`depthwise::row`].
+pub type RowFn<T> = unsafe fn(taps: usize, x: *const *const T, w: *const T, init: T, y: *mut T, n: usize);
+/// [`depthwise::dot_channels`].
+pub type DotChannelsFn<T> =
+    unsafe fn(count: usize, a: *const T, a_step: isize, b: *const T, b_step: isize, acc: *mut T, n: usize);
+/// [`depthwise::dot_row`].
+pub type DotRowFn<T> = unsafe fn(n: usize, a: *const T, b: *const T, acc: *mut T);
+
 /// The kernels of one element type on one instruction set.
 pub struct Ukr<T: 'static> {
     /// Elements in a vector.
@@ -66,6 +85,14 @@ pub struct Ukr<T: 'static> {
     pub transpose: TransposeFn<T>,
     /// Moves short rows.
     pub copy_rows: CopyRowsFn<T>,
+    /// Depthwise forward over channels.
+    pub depthwise_channels: ChannelsFn<T>,
+    /// Depthwise forward over pixels of a row.
+    pub depthwise_row: RowFn<T>,
+    /// Depthwise weight gradient over channels.
+    pub dot_channels: DotChannelsFn<T>,
+    /// Depthwise weight gradient over pixels of a row.
+    pub dot_row: DotRowFn<T>,
 }
 
 impl<T> Ukr<T> {
@@ -100,7 +127,7 @@ pub trait Float:
 }
 
 macro_rules! table {
-    ($wrap:ident, $v:ty, mr [$($mr:literal)*], rows [$($r:literal)*]) => {
+    ($wrap:ident, $dw:ident, $v:ty, mr [$($mr:literal)*], rows [$($r:literal)*]) => {
         Ukr {
             lanes: <$v as simd::Simd>::LANES,
             nr: 2 * <$v as simd::Simd>::LANES,
@@ -110,6 +137,10 @@ macro_rules! table {
             by_rows: [&[$($wrap::rows::<$v, $r, 1>),*], &[$($wrap::rows::<$v, $r, 2>),*]],
             transpose: $wrap::transpose::<$v>,
             copy_rows: $wrap::copy_rows::<$v>,
+            depthwise_channels: $dw::channels::<$v>,
+            depthwise_row: $dw::row::<$v>,
+            dot_channels: $dw::dot_channels::<$v>,
+            dot_row: $dw::dot_row::<$v>,
         }
     };
 }
@@ -121,7 +152,7 @@ macro_rules! wrappers {
         #[allow(clippy::too_many_arguments)]
         mod $name {
             use super::simd::Simd;
-            use super::tile;
+            use super::{depthwise, tile};
             #[target_feature(enable = $features)]
             pub unsafe fn interleaved<V: Simd, const MR: usize, const NV: usize>(
                 pairs: usize,
@@ -183,6 +214,49 @@ macro_rules! wrappers {
                 // SAFETY: the caller keeps the body's contract.
                 unsafe { tile::copy_rows::<V>(dst, ldd, src, lds, rows, w, pad_to) }
             }
+            #[target_feature(enable = $features)]
+            pub unsafe fn channels<V: Simd>(
+                taps: usize,
+                x: *const *const V::T,
+                w: *const V::T,
+                w_step: usize,
+                init: *const V::T,
+                y: *mut V::T,
+                n: usize,
+            ) {
+                // SAFETY: the caller keeps the body's contract.
+                unsafe { depthwise::channels::<V>(taps, x, w, w_step, init, y, n) }
+            }
+            #[target_feature(enable = $features)]
+            pub unsafe fn row<V: Simd>(
+                taps: usize,
+                x: *const *const V::T,
+                w: *const V::T,
+                init: V::T,
+                y: *mut V::T,
+                n: usize,
+            ) {
+                // SAFETY: the caller keeps the body's contract.
+                unsafe { depthwise::row::<V>(taps, x, w, init, y, n) }
+            }
+            #[target_feature(enable = $features)]
+            pub unsafe fn dot_channels<V: Simd>(
+                count: usize,
+                a: *const V::T,
+                a_step: isize,
+                b: *const V::T,
+                b_step: isize,
+                acc: *mut V::T,
+                n: usize,
+            ) {
+                // SAFETY: the caller keeps the body's contract.
+                unsafe { depthwise::dot_channels::<V>(count, a, a_step, b, b_step, acc, n) }
+            }
+            #[target_feature(enable = $features)]
+            pub unsafe fn dot_row<V: Simd>(n: usize, a: *const V::T, b: *const V::T, acc: *mut V::T) {
+                // SAFETY: the caller keeps the body's contract.
+                unsafe { depthwise::dot_row::<V>(n, a, b, acc) }
+            }
         }
     };
 }
@@ -196,11 +270,11 @@ macro_rules! float {
         impl Float for $t {
             #[inline]
             fn ukr() -> &'static Ukr<$t> {
-                static PORTABLE: Ukr<$t> = table!(tile, $portable, mr [1 2 3 4], rows [1 2 3 4]);
+                static PORTABLE: Ukr<$t> = table!(tile, depthwise, $portable, mr [1 2 3 4], rows [1 2 3 4]);
                 #[cfg(target_arch = "x86_64")]
                 {
-                    static AVX2: Ukr<$t> = table!(avx2, simd::$v256, mr [1 2 3 4 5 6], rows [1 2 3 4 5 6]);
-                    static AVX512: Ukr<$t> = table!(avx512, simd::$v512,
+                    static AVX2: Ukr<$t> = table!(avx2, avx2, simd::$v256, mr [1 2 3 4 5 6], rows [1 2 3 4 5 6]);
+                    static AVX512: Ukr<$t> = table!(avx512, avx512, simd::$v512,
                                 mr [1 2 3 4 5 6 7 8 9 10 11 12 13 14], rows [1 2 3 4 5 6 7 8 9 10 11 12]);
                     match isa() {
                         Isa::Avx512 => return &AVX512,

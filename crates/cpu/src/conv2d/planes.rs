@@ -1,0 +1,237 @@
+//! Forward for few channels on row-major planes: output channels x pixels of one output row.
+//!
+//! Each task copies the input rows of a band of output rows into a padded scratch, plane by plane, columns sorted by
+//! their remainder modulo the step. There, tap (c, r, s) of neighbouring output pixels is a run of neighbouring
+//! elements: the tile's columns are loaded at shifted places, nothing is packed. The weight is interleaved by output
+//! channel.
+//!
+//! Against [`super::rows`] this saves transposing input and output, and wastes no lanes when there are fewer output
+//! channels than a vector holds; it wastes those beyond the end of an output row.
+
+use super::Correlation;
+use crate::gemm::cost;
+use crate::pack::pack_panel;
+use crate::scratch::with_scratch;
+use crate::team::{self, Ptr};
+use crate::ukr::{Float, Panels, Ukr};
+
+/// Bytes of a task's input scratch.
+const INPUT_BYTES: usize = 128 << 10;
+/// Multiply-adds of a task.
+const TASK_MACS: usize = 1 << 20;
+
+/// Whether this scheme is the better one.
+pub(super) fn suits<T: Float>(g: &Correlation<T>, u: &Ukr<T>) -> bool {
+    let lanes_used = g.q as f64 / (g.q.div_ceil(u.lanes) * u.lanes) as f64;
+    let row_bytes = g.c * g.r * ((g.q - 1) * g.stride[1] + g.s * g.dilation[1]) * size_of::<T>();
+    let few = g.k <= u.mr || g.c <= 4;
+    g.y.strides[3] == 1 && few && lanes_used >= 0.7 && row_bytes <= INPUT_BYTES
+}
+
+/// Where things lie in the scratch of one task.
+struct Shape {
+    /// Output rows of a task.
+    band: usize,
+    /// Columns of the padded input that are read, and elements that a row takes.
+    width: usize,
+    row_len: usize,
+    /// Elements of one channel.
+    plane: usize,
+    /// The kernel's pairs (weights, input), elements of k in each, and the step between those.
+    pairs: usize,
+    run: usize,
+    ldb: isize,
+    /// Each pair's first input element.
+    offsets: Vec<isize>,
+}
+
+impl Shape {
+    fn new<T>(g: &Correlation<T>) -> Shape {
+        let [step_h, step_w] = g.stride;
+        let width = (g.q - 1) * step_w + (g.s - 1) * g.dilation[1] + 1;
+        let phase_len = width.div_ceil(step_w);
+        let row_len = phase_len * step_w;
+        let halo = (g.r - 1) * g.dilation[0] + 1;
+        let fits = (INPUT_BYTES / (g.c * row_len * size_of::<T>()).max(1)).saturating_sub(halo) / step_h;
+        let image_macs = g.p * g.q * g.k * g.c * g.r * g.s;
+        let bands = g.p.div_ceil(fits.clamp(1, g.p)).max((image_macs / (2 * TASK_MACS)).clamp(1, g.p));
+        let band = g.p.div_ceil(bands);
+        let plane = ((band - 1) * step_h + halo) * row_len;
+        // With step 1 the taps of a kernel row are one run.
+        let by_runs = step_w == 1;
+        let (pairs, run) = if by_runs { (g.c * g.r, g.s) } else { (g.c * g.r * g.s, 1) };
+        let mut offsets = Vec::with_capacity(pairs);
+        for c in 0..g.c {
+            for r in 0..g.r {
+                for s in 0..if by_runs { 1 } else { g.s } {
+                    let column = s * g.dilation[1];
+                    let row = c * plane + r * g.dilation[0] * row_len;
+                    offsets.push((row + column % step_w * phase_len + column / step_w) as isize);
+                }
+            }
+        }
+        let ldb = if by_runs { g.dilation[1] as isize } else { 0 };
+        Shape { band, width, row_len, plane, pairs, run, ldb, offsets }
+    }
+}
+
+/// Runs the scheme. The problem has at least one output element and one tap.
+///
+/// # Safety
+/// As [`super::forward`].
+pub(super) unsafe fn run<T: Float>(g: &Correlation<T>, u: &'static Ukr<T>) {
+    let shape = &Shape::new(g);
+    let panels = &Panels::new(g.k, u.mr);
+    let taps = g.c * g.r * g.s;
+    let bands = g.p.div_ceil(shape.band);
+    with_scratch::<T, _>(g.k * taps, |weights| {
+        for kp in 0..panels.len() {
+            let (k0, k1) = (panels.start(kp), panels.start(kp + 1));
+            for c in 0..g.c {
+                for r in 0..g.r {
+                    // SAFETY: the scratch holds the interleaved weight, which is readable (the caller's contract).
+                    unsafe {
+                        let dst = weights.add(k0 * taps + (c * g.r + r) * g.s * (k1 - k0));
+                        let src = g.weight.at([k0 as isize, c as isize, r as isize, 0]);
+                        let strides = (g.weight.strides[0], g.weight.strides[3]);
+                        pack_panel(u, dst, k1 - k0, src, strides, k1 - k0, g.s);
+                    }
+                }
+            }
+        }
+        let weights = Ptr::new(weights);
+        // Images are grouped where one is little work.
+        let images = (TASK_MACS / (g.macs() / g.n).max(1)).clamp(1, g.n);
+        let groups = g.n.div_ceil(images);
+        team::par_if(cost::<T>(g.macs()), groups * bands, &|t| {
+            let (group, b) = (t / bands, t % bands);
+            let rows = b * shape.band..g.p.min((b + 1) * shape.band);
+            // Kernels read up to a tile beyond a row's end.
+            with_scratch::<T, _>(g.c * shape.plane + u.nr, |input| {
+                for n in g.n * group / groups..g.n * (group + 1) / groups {
+                    // SAFETY: the scratch is this task's; rows of image n are this task's part of y.
+                    unsafe {
+                        for c in 0..g.c {
+                            let count = (rows.len() - 1) * g.stride[0] + (g.r - 1) * g.dilation[0] + 1;
+                            for i in 0..count {
+                                let h = (rows.start * g.stride[0] + i) as isize - g.pad[0];
+                                let dst = input.add(c * shape.plane + i * shape.row_len);
+                                copy_plane_row(
+                                    &g.x,
+                                    (g.h, g.w),
+                                    (n, c, h),
+                                    g.pad[1],
+                                    g.stride[1],
+                                    shape.width,
+                                    dst,
+                                );
+                            }
+                        }
+                        for p in rows.clone() {
+                            let base = input.add((p - rows.start) * g.stride[0] * shape.row_len);
+                            for kp in 0..panels.len() {
+                                let (k0, k1) = (panels.start(kp), panels.start(kp + 1));
+                                output_row(g, u, shape, weights.get().add(k0 * taps), base, (n, p), (k0, k1));
+                            }
+                        }
+                    }
+                }
+            });
+        });
+    });
+}
+
+/// One output row of channels `k0..k1`.
+///
+/// # Safety
+/// As [`run`]; `weights` are the channels' own, `base` the scratch at the output row's first input row.
+unsafe fn output_row<T: Float>(
+    g: &Correlation<T>,
+    u: &Ukr<T>,
+    shape: &Shape,
+    weights: *const T,
+    base: *const T,
+    (n, p): (usize, usize),
+    (k0, k1): (usize, usize),
+) {
+    let h = k1 - k0;
+    let ys1 = g.y.strides[1];
+    // SAFETY: the caller's contract.
+    unsafe {
+        for q in (0..g.q).step_by(u.nr) {
+            let w = u.nr.min(g.q - q);
+            let y = g.y.at([n as isize, k0 as isize, p as isize, q as isize]);
+            if let Some((bias, step)) = g.bias {
+                for i in 0..h as isize {
+                    let value = *bias.offset((k0 as isize + i) * step);
+                    std::slice::from_raw_parts_mut(y.offset(i * ys1), w).fill(value);
+                }
+            }
+            u.interleaved(h, w)(
+                shape.pairs,
+                shape.run,
+                weights,
+                shape.run * h,
+                base.add(q),
+                shape.offsets.as_ptr(),
+                shape.ldb,
+                y,
+                ys1,
+                w,
+                g.bias.is_some(),
+            );
+        }
+    }
+}
+
+/// Copies `width` columns of row `h` of plane `(n, c)` from padded column 0 on, zeros outside the image, sorted by their remainder modulo
+/// `step`: column `j` to `dst[j % step * width.div_ceil(step) + j / step]`.
+///
+/// # Safety
+/// x is readable where it exists; `dst` has room for `width.div_ceil(step) * step` elements.
+pub(super) unsafe fn copy_plane_row<T: Float>(
+    x: &super::View4<T>,
+    (size_h, size_w): (usize, usize),
+    (n, c, h): (usize, usize, isize),
+    pad: isize,
+    step: usize,
+    width: usize,
+    dst: *mut T,
+) {
+    let phase_len = width.div_ceil(step);
+    // SAFETY: the caller's contract; columns outside the image are not read.
+    unsafe {
+        let out = std::slice::from_raw_parts_mut(dst, phase_len * step);
+        let lo = pad.clamp(0, width as isize) as usize;
+        let hi = (size_w as isize + pad).clamp(lo as isize, width as isize) as usize;
+        if h < 0 || h >= size_h as isize || lo == hi {
+            return out.fill(T::default());
+        }
+        let stride = x.strides[3];
+        let src = x.at([n as isize, c as isize, h, lo as isize - pad]);
+        if step == 1 {
+            out[..lo].fill(T::default());
+            out[hi..].fill(T::default());
+            if stride == 1 {
+                std::ptr::copy_nonoverlapping(src, dst.add(lo), hi - lo);
+            } else {
+                for (j, y) in out[lo..hi].iter_mut().enumerate() {
+                    *y = *src.offset(j as isize * stride);
+                }
+            }
+            return;
+        }
+        for phase in 0..step {
+            // Columns j * step + phase with lo <= column < hi.
+            let first = lo.saturating_sub(phase).div_ceil(step);
+            let last = hi.saturating_sub(phase).div_ceil(step).max(first);
+            let out = &mut out[phase * phase_len..][..phase_len];
+            out[..first].fill(T::default());
+            out[last..].fill(T::default());
+            let from = src.wrapping_offset((first * step + phase) as isize * stride - lo as isize * stride);
+            for (j, y) in out[first..last].iter_mut().enumerate() {
+                *y = *from.offset((j * step) as isize * stride);
+            }
+        }
+    }
+}
