@@ -83,7 +83,11 @@ impl<T: Copy> Placed<T> {
 }
 
 fn value(i: usize) -> f64 {
-    (i.wrapping_mul(7919).wrapping_add(13) % 97) as f64 / 48.0 - 1.0
+    // Mixed well: values that repeat would make rounding errors line up.
+    let mut z = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z >> 40) as f64 / (1u64 << 23) as f64 - 1.0
 }
 
 /// Calls `f` with (output index, input index, weight index) of every product of the convolution.
