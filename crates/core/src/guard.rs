@@ -1,8 +1,8 @@
 //! The guard word of a storage: many readers or one writer, taken all-or-nothing.
 //!
 //! Nobody waits while holding: [`GuardSet::acquire`] either gets every guard it names or releases what it has
-//! got and tries again, so there is no order to respect and no deadlock to find. A kernel finishes without
-//! help, so waiting for one is short. A holder that runs *user* code (a host slice, a closure) sets the host
+//! got and tries again, so there is no deadlock to find; the order of addresses keeps two ops from handing the same
+//! two storages back and forth. A kernel finishes without help, so waiting for one is short. A holder that runs *user* code (a host slice, a closure) sets the host
 //! bit; a conflict with it is the error `StorageBusy` at once, since user code may wait for us.
 
 use std::panic::Location;
@@ -60,13 +60,6 @@ impl GuardWord {
         }
     }
 
-    fn release(&self, access: Access) {
-        match access {
-            Access::Read => self.word.fetch_sub(1, Ordering::Release),
-            Access::Write => self.word.fetch_and(!WRITER, Ordering::Release),
-        };
-    }
-
     fn host_line(&self) -> String {
         // SAFETY: the pointer is null or was made from a `&'static Location` in `mark_host`.
         match unsafe { self.host.load(Ordering::Relaxed).as_ref() } {
@@ -81,16 +74,16 @@ impl GuardWord {
         self.word.fetch_or(HOST, Ordering::Relaxed);
     }
 
-    fn release_host(&self, access: Access) {
-        // The host bit may go only with the last holder: another reader may be host code as well.
+    fn release(&self, access: Access) {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
             let mut next = match access {
                 Access::Read => now - 1,
                 Access::Write => now & !WRITER,
             };
+            // The host bit goes with the last holder, whoever that is: other readers may be host code as well.
             if next & (READERS | WRITER) == 0 {
-                next &= !HOST;
+                next = 0;
             }
             match self.word.compare_exchange_weak(now, next, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -103,7 +96,6 @@ impl GuardWord {
 /// Guards on up to a handful of distinct storages, released on drop (on unwinding too).
 pub(crate) struct GuardSet<'a> {
     held: [Option<(&'a GuardWord, Access)>; MAX_GUARDS],
-    host: bool,
 }
 
 /// The most storages one op may touch.
@@ -116,7 +108,7 @@ impl<'a> GuardSet<'a> {
         op: &'static str,
         wants: impl IntoIterator<Item = (&'a GuardWord, Access)>,
     ) -> Result<GuardSet<'a>> {
-        let mut set = GuardSet { held: [None; MAX_GUARDS], host: false };
+        let mut set = GuardSet { held: [None; MAX_GUARDS] };
         let mut n = 0;
         for (word, access) in wants {
             match set.held[..n].iter_mut().flatten().find(|(w, _)| std::ptr::eq(*w, word)) {
@@ -136,6 +128,8 @@ impl<'a> GuardSet<'a> {
                 }
             }
         }
+        // By address, so that of two ops in conflict one gets on at once; correctness does not hang on it.
+        set.held[..n].sort_unstable_by_key(|w| w.map(|(word, _)| std::ptr::from_ref(word) as usize));
         let wanted = set.held;
         set.held = [None; MAX_GUARDS];
         let mut rounds = 0u32;
@@ -170,15 +164,14 @@ impl<'a> GuardSet<'a> {
         access: Access,
         caller: &'static Location<'static>,
     ) -> Result<GuardSet<'a>> {
-        let mut set = GuardSet::acquire(op, [(word, access)])?;
+        let set = GuardSet::acquire(op, [(word, access)])?;
         word.mark_host(caller);
-        set.host = true;
         Ok(set)
     }
 
     fn release_all(&mut self) {
         for (word, access) in self.held.iter_mut().filter_map(Option::take) {
-            if self.host { word.release_host(access) } else { word.release(access) }
+            word.release(access);
         }
     }
 }
@@ -225,6 +218,17 @@ mod tests {
         drop(GuardSet::acquire("t", [(&w, Access::Read)]).unwrap());
         drop(b);
         drop(GuardSet::acquire("t", [(&w, Access::Write)]).unwrap());
+    }
+
+    #[test]
+    fn the_host_bit_goes_with_the_last_holder() {
+        let w = GuardWord::new();
+        let host = GuardSet::acquire_host("t", &w, Access::Read, Location::caller()).unwrap();
+        let kernel = GuardSet::acquire("t", [(&w, Access::Read)]).unwrap();
+        drop(host);
+        drop(kernel);
+        drop(GuardSet::acquire("t", [(&w, Access::Write)]).unwrap());
+        assert_eq!(w.word.load(Ordering::Relaxed), 0);
     }
 
     #[test]
