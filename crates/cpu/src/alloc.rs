@@ -100,7 +100,7 @@ impl Pool {
         while self.locked.swap(true, Acquire) {
             while self.locked.load(Relaxed) {
                 spins += 1;
-                if spins % 128 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+                if spins.is_multiple_of(128) { std::thread::yield_now() } else { std::hint::spin_loop() }
             }
         }
         // SAFETY: the lock is ours, so nobody else holds a reference to the lists.
@@ -338,7 +338,7 @@ mod tests {
         for bytes in sizes {
             let class = class_of(bytes);
             let size = class_bytes(class);
-            assert!(size >= bytes && size % ALIGN == 0, "{bytes} in {size}");
+            assert!(size >= bytes && size.is_multiple_of(ALIGN), "{bytes} in {size}");
             assert!(class == 0 || class_bytes(class - 1) < bytes, "{bytes} fits a smaller class");
             assert!(size <= bytes.next_multiple_of(64) + bytes / 4, "{bytes} wastes too much in {size}");
         }

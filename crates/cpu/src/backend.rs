@@ -1,0 +1,104 @@
+//! The CPU as a [`Backend`].
+
+use std::sync::OnceLock;
+
+use stridegrad_core::kernel::*;
+use stridegrad_core::{
+    Backend, Buffer, DType, DeviceKind, Dst, Error, ErrorKind, Init, MemoryStats, Result, Scalar, Src,
+    backend, bail,
+};
+
+use crate::{alloc, loops};
+
+/// The CPU backend.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuBackend;
+
+/// Registers the CPU backend; further calls do nothing.
+pub fn register() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        // Another CPU backend that was registered first stays.
+        let _ = backend::register(DeviceKind::Cpu, &CpuBackend);
+    });
+}
+
+/// The address of `len` bytes from `offset` on.
+fn bytes_at(op: &'static str, buffer: &Buffer, offset: usize, len: usize) -> Result<*mut u8> {
+    let Some(ptr) = buffer.host_ptr() else {
+        return Err(Error::new(ErrorKind::Device, op, "the buffer is not in host memory"));
+    };
+    match offset.checked_add(len) {
+        Some(end) if end <= buffer.bytes() => Ok(ptr.wrapping_add(offset)),
+        _ => {
+            bail!(Argument, op, "{len} bytes at {offset} do not lie in a buffer of {} bytes", buffer.bytes())
+        }
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        "CPU"
+    }
+
+    fn allocate(&self, _index: usize, bytes: usize, init: Init) -> Result<Buffer> {
+        alloc::allocate(bytes, init)
+    }
+
+    fn read(&self, src: &Buffer, offset: usize, dst: &mut [u8]) -> Result<()> {
+        let p = bytes_at("read", src, offset, dst.len())?;
+        // SAFETY: the bytes lie in the buffer (checked), are initialised, and the storage's guard keeps writers out;
+        // `dst` is a slice of the caller's own.
+        unsafe { p.copy_to_nonoverlapping(dst.as_mut_ptr(), dst.len()) }
+        Ok(())
+    }
+
+    fn write(&self, dst: &Buffer, offset: usize, src: &[u8]) -> Result<()> {
+        let p = bytes_at("write", dst, offset, src.len())?;
+        // SAFETY: as in `read`, under the write guard.
+        unsafe { p.copy_from_nonoverlapping(src.as_ptr(), src.len()) }
+        Ok(())
+    }
+
+    fn memory_stats(&self, _index: usize) -> MemoryStats {
+        alloc::stats()
+    }
+
+    fn reset_memory_stats(&self, _index: usize) {
+        alloc::reset_stats();
+    }
+
+    fn empty_cache(&self, _index: usize) {
+        alloc::empty_cache();
+    }
+
+    fn fill(&self, dst: Dst<'_>, value: Scalar) -> Result<()> {
+        loops::copy::fill(dst, value)
+    }
+
+    fn copy(&self, dst: Dst<'_>, src: Src<'_>) -> Result<()> {
+        loops::copy::copy(dst, src)
+    }
+
+    fn map(
+        &self,
+        kernel: &MapKernel,
+        compute: DType,
+        params: &[Scalar],
+        dst: Dst<'_>,
+        srcs: &[Src<'_>],
+    ) -> Result<()> {
+        loops::map::map(kernel, compute, params, dst, srcs)
+    }
+
+    fn reduce(
+        &self,
+        kernel: &ReduceKernel,
+        compute: DType,
+        dims: &[bool],
+        dst: Dst<'_>,
+        src: Src<'_>,
+    ) -> Result<()> {
+        loops::reduce::reduce(kernel, compute, dims, dst, src)
+    }
+}
