@@ -1,0 +1,93 @@
+//! Activations and other layers without parameters.
+
+use stridegrad_autograd::Tensor;
+
+use crate::{Forward, Module};
+
+macro_rules! elementwise {
+    ($($(#[$doc:meta])* $layer:ident = $op:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Module, Debug, Clone, Copy, Default, PartialEq, Eq)]
+        #[module(crate = "crate")]
+        pub struct $layer;
+
+        impl Forward for $layer {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Tensor {
+                x.$op()
+            }
+        }
+    )*};
+}
+
+elementwise! {
+    /// max(x, 0).
+    Relu = relu;
+    /// The logistic function, 1 / (1 + e^-x).
+    Sigmoid = sigmoid;
+    /// The hyperbolic tangent.
+    Tanh = tanh;
+}
+
+/// The input itself.
+#[derive(Module, Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[module(crate = "crate")]
+pub struct Identity;
+
+impl Forward for Identity {
+    fn forward(&self, x: &Tensor) -> Tensor {
+        x.clone()
+    }
+}
+
+/// Merges the dims from `start` to `end` into one: by default all but the first.
+#[derive(Module, Debug, Clone, Copy, PartialEq, Eq)]
+#[module(crate = "crate")]
+pub struct Flatten {
+    start: i64,
+    end: i64,
+}
+
+impl Flatten {
+    /// All dims but the first.
+    pub fn new() -> Flatten {
+        Flatten::dims(1, -1)
+    }
+
+    /// From `start` to `end`, both included; negative ones count from the last.
+    pub fn dims(start: i64, end: i64) -> Flatten {
+        Flatten { start, end }
+    }
+}
+
+impl Default for Flatten {
+    fn default() -> Self {
+        Flatten::new()
+    }
+}
+
+impl Forward for Flatten {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Tensor {
+        x.flatten(self.start, self.end)
+    }
+}
+
+/// A function of a tensor as a layer.
+///
+/// ```
+/// use stridegrad_autograd::Tensor;
+/// use stridegrad_nn::{Forward, Lambda};
+/// let square = Lambda(|x| x.mul(x));
+/// assert_eq!(square.forward(&Tensor::full([1], 3.0)).item::<f32>(), 9.0);
+/// ```
+#[derive(Module, Debug, Clone, Copy)]
+#[module(crate = "crate")]
+pub struct Lambda(pub fn(&Tensor) -> Tensor);
+
+impl Forward for Lambda {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Tensor {
+        (self.0)(x)
+    }
+}
