@@ -433,6 +433,11 @@ impl Tensor {
         self.0.array.to_vec()
     }
 
+    /// The values as little-endian bytes, in row-major order, as files hold them; a `bool` is 0 or 1.
+    pub fn try_to_le_bytes(&self) -> Result<Vec<u8>> {
+        self.0.array.to_le_bytes()
+    }
+
     /// The values in row-major order, converted to `f64` on the host.
     pub fn try_to_vec_f64(&self) -> Result<Vec<f64>> {
         fn get<T: Element>(a: &Array) -> Result<Vec<f64>> {

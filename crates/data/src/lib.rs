@@ -4,10 +4,12 @@
 mod dataset;
 mod idx;
 mod loader;
+mod mnist;
 mod prefetch;
 mod sampler;
 
 pub use dataset::{Dataset, Mapped};
 pub use idx::Idx;
 pub use loader::{DataLoader, Epoch};
+pub use mnist::Mnist;
 pub use sampler::Sampler;

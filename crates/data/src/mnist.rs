@@ -122,9 +122,7 @@ impl Dataset for Mnist {
         let mut x = Vec::with_capacity(indices.len() * self.height * self.width);
         let mut y = Vec::with_capacity(indices.len());
         for &i in indices {
-            let Some(image) = self.image(i) else {
-                bail!(Index, OP, "example {i} of {}", self.len())
-            };
+            let Some(image) = self.image(i) else { bail!(Index, OP, "example {i} of {}", self.len()) };
             x.extend(image.iter().map(|&b| self.values[usize::from(b)]));
             y.push(i64::from(self.labels[i]));
         }
@@ -160,7 +158,11 @@ fn find() -> Result<PathBuf> {
     let parents = starts.iter().flatten().flat_map(|p| p.ancestors());
     let found = parents.chain(sources.ancestors()).map(|p| p.join("datasets/mnist")).find(|p| p.is_dir());
     found.ok_or_else(|| {
-        Error::new(ErrorKind::Io, OP, "datasets/mnist is neither in the present directory nor in a parent of it")
-            .hint(format!("set {VARIABLE} to the directory that holds the files"))
+        Error::new(
+            ErrorKind::Io,
+            OP,
+            "datasets/mnist is neither in the present directory nor in a parent of it",
+        )
+        .hint(format!("set {VARIABLE} to the directory that holds the files"))
     })
 }

@@ -23,10 +23,7 @@ macro_rules! elementwise {
 elementwise! {
     /// max(x, 0).
     Relu = relu;
-    /// The logistic function, 1 / (1 + e^-x).
-    Sigmoid = sigmoid;
-    /// The hyperbolic tangent.
-    Tanh = tanh;
+
 }
 
 /// The input itself.

@@ -1,7 +1,7 @@
 //! Initial values, as `torch.nn.init` computes them (Glorot and Bengio, 2010; He et al., 2015).
 
-use stridegrad_autograd::{Tensor, no_grad};
-use stridegrad_core::{DType, Device, Element, Generator, Philox, Result, bail};
+use stridegrad_autograd::Tensor;
+use stridegrad_core::{DType, Device, Generator, Result, bail};
 
 const OP: &str = "init";
 
@@ -43,7 +43,7 @@ impl Init {
         Init { generator, ..self }
     }
 
-    /// In another dtype; f16 and bf16 values are f32 ones rounded.
+    /// In another floating dtype.
     pub fn dtype(self, dtype: DType) -> Init {
         Init { dtype, ..self }
     }
@@ -56,38 +56,19 @@ impl Init {
     /// Values drawn evenly from [low, high), as a parameter.
     ///
     /// # Errors
-    /// `OutOfMemory`, `Overflow`, or the device's.
+    /// `DType` unless it is a floating one; `OutOfMemory`, `Overflow`, or the device's.
     pub fn uniform(&mut self, sizes: &[usize], low: f64, high: f64) -> Result<Tensor> {
-        let width = high - low;
-        self.draw(
-            sizes,
-            |stream, out: &mut [f32]| {
-                stream.uniform_f32(0, out);
-                out.iter_mut().for_each(|v| *v = *v * width as f32 + low as f32);
-            },
-            |stream, out: &mut [f64]| {
-                stream.uniform_f64(0, out);
-                out.iter_mut().for_each(|v| *v = *v * width + low);
-            },
-        )
+        let drawn = Tensor::try_uniform(sizes, low, high, self.dtype, &self.generator)?;
+        drawn.try_to_device(self.device)?.try_requires_grad_(true)
     }
 
     /// Values of the normal distribution, as a parameter.
     ///
     /// # Errors
-    /// `OutOfMemory`, `Overflow`, or the device's.
+    /// `DType` unless it is a floating one; `OutOfMemory`, `Overflow`, or the device's.
     pub fn normal(&mut self, sizes: &[usize], mean: f64, std: f64) -> Result<Tensor> {
-        self.draw(
-            sizes,
-            |stream, out: &mut [f32]| {
-                stream.normal_f32(0, out);
-                out.iter_mut().for_each(|v| *v = *v * std as f32 + mean as f32);
-            },
-            |stream, out: &mut [f64]| {
-                stream.normal_f64(0, out);
-                out.iter_mut().for_each(|v| *v = *v * std + mean);
-            },
-        )
+        let drawn = Tensor::try_normal(sizes, mean, std, self.dtype, &self.generator)?;
+        drawn.try_to_device(self.device)?.try_requires_grad_(true)
     }
 
     /// One value everywhere, as a parameter.
@@ -95,7 +76,7 @@ impl Init {
     /// # Errors
     /// `OutOfMemory`, `Overflow`, or the device's.
     pub fn constant(&mut self, sizes: &[usize], value: f64) -> Result<Tensor> {
-        self.filled(sizes, value)?.try_requires_grad_(true)
+        self.buffer(sizes, value)?.try_requires_grad_(true)
     }
 
     /// One value everywhere, as a buffer: without gradient.
@@ -103,11 +84,7 @@ impl Init {
     /// # Errors
     /// `OutOfMemory`, `Overflow`, or the device's.
     pub fn buffer(&mut self, sizes: &[usize], value: f64) -> Result<Tensor> {
-        self.filled(sizes, value)
-    }
-
-    fn filled(&self, sizes: &[usize], value: f64) -> Result<Tensor> {
-        no_grad(|| Tensor::try_full(sizes, value)?.try_to_dtype(self.dtype)?.try_to_device(self.device))
+        Tensor::try_full_on(sizes, value, self.dtype, self.device)
     }
 
     /// He's uniform distribution: within `gain * sqrt(3 / fan_in)` of 0.
@@ -153,34 +130,6 @@ impl Init {
         let bound = spread(1.0, 1.0, fan_in);
         self.uniform(sizes, -bound, bound)
     }
-
-    fn draw(
-        &mut self,
-        sizes: &[usize],
-        single: impl Fn(Philox, &mut [f32]),
-        double: impl Fn(Philox, &mut [f64]),
-    ) -> Result<Tensor> {
-        let Some(n) = sizes.iter().try_fold(1usize, |a, &n| a.checked_mul(n)) else {
-            bail!(Overflow, OP, "sizes {sizes:?} overflow")
-        };
-        let host = match self.dtype {
-            DType::F64 => host(n, sizes, |out| double(self.generator.stream(n, true), out))?,
-            d if d.is_floating() => host(n, sizes, |out| single(self.generator.stream(n, false), out))?,
-            d => bail!(DType, OP, "parameters are floating-point, not {d}"),
-        };
-        let made = no_grad(|| host.try_to_dtype(self.dtype)?.try_to_device(self.device))?;
-        made.try_requires_grad_(true)
-    }
-}
-
-fn host<T: Element>(n: usize, sizes: &[usize], fill: impl FnOnce(&mut [T])) -> Result<Tensor> {
-    let mut values: Vec<T> = Vec::new();
-    if values.try_reserve_exact(n).is_err() {
-        bail!(OutOfMemory, OP, "no memory for {n} values of {}", T::DTYPE);
-    }
-    values.resize(n, T::default());
-    fill(&mut values);
-    Tensor::try_from_slice(&values, sizes)
 }
 
 /// `gain * sqrt(a / fan)`; 0 for a fan of 0, which has no values to initialise.

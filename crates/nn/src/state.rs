@@ -191,6 +191,6 @@ pub(crate) fn load<M: Module + ?Sized>(module: &M, state: &StateDict) -> Result<
         report.loaded.push(name.to_owned());
     });
     report.unexpected = state.names().filter(|&n| !known.contains(n)).map(str::to_owned).collect();
-    no_grad(|| fitting.iter().try_for_each(|(to, from)| to.try_copy_(from)))?;
+    no_grad(|| fitting.iter().try_for_each(|(to, from)| to.try_copy_(from).map(drop)))?;
     Ok(report)
 }

@@ -185,8 +185,30 @@ macro_rules! settings {
     )*};
 }
 settings!(
-    (), bool, char, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, String, &'static str,
-    DType, Device, MemoryFormat, std::path::PathBuf, std::time::Duration,
+    (),
+    bool,
+    char,
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+    usize,
+    i8,
+    i16,
+    i32,
+    i64,
+    i128,
+    isize,
+    f32,
+    f64,
+    String,
+    &'static str,
+    DType,
+    Device,
+    MemoryFormat,
+    std::path::PathBuf,
+    std::time::Duration,
 );
 
 impl<T: ?Sized> Visit for PhantomData<T> {

@@ -12,8 +12,8 @@ pub use adam::{Adam, AdamRule, AdamW};
 pub use clip::{clip_grad_norm, try_clip_grad_norm};
 pub use optimizer::{Optim, Optimizer, OptimizerState, Rule, Setting};
 pub use schedule::{
-    ConstantLr, CosineAnnealingLr, CosineAnnealingWarmRestarts, ExponentialLr, LinearLr, MultiStepLr, OneCycleLr,
-    PolynomialLr, Schedule, Sequence, StepLr,
+    ConstantLr, CosineAnnealingLr, CosineAnnealingWarmRestarts, ExponentialLr, LinearLr, MultiStepLr,
+    OneCycleLr, PolynomialLr, Schedule, Sequence, StepLr,
 };
 pub use scheduler::{LrScheduler, PlateauState, ReduceLrOnPlateau, SchedulerState};
 pub use sgd::{Sgd, SgdRule};

@@ -191,7 +191,10 @@ fn clipping() {
     assert_eq!(clip_grad_norm(&params, 10.0), 5.0);
     assert_eq!(p.grad().unwrap().item::<f64>(), 3.0);
     assert_eq!(clip_grad_norm(&params, 1.0), 5.0);
-    close(&[p.grad().unwrap().item::<f64>(), q.grad().unwrap().item::<f64>()], &[3.0 / 5.000001, 4.0 / 5.000001]);
+    close(
+        &[p.grad().unwrap().item::<f64>(), q.grad().unwrap().item::<f64>()],
+        &[3.0 / 5.000001, 4.0 / 5.000001],
+    );
     assert!(try_clip_grad_norm(&params, -1.0).is_err());
     assert_eq!(clip_grad_norm(&[], 1.0), 0.0);
     let inf = parameter(f64::INFINITY);
@@ -244,6 +247,7 @@ fn plateaus() {
     assert_eq!(seen, [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3]);
     let mut s = ReduceLrOnPlateau::new().patience(0).maximize().cooldown(1);
     opt.set_lr(1.0);
-    let lowered: Vec<bool> = [1.0, 2.0, 1.0, 1.0, 1.0].iter().map(|&m| s.step(m, &mut opt).unwrap()).collect();
+    let lowered: Vec<bool> =
+        [1.0, 2.0, 1.0, 1.0, 1.0].iter().map(|&m| s.step(m, &mut opt).unwrap()).collect();
     assert_eq!(lowered, [false, false, true, false, true]);
 }

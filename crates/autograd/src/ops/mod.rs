@@ -15,6 +15,7 @@ pub(crate) mod div;
 pub(crate) mod exp;
 pub(crate) mod expand;
 pub(crate) mod fill_;
+pub(crate) mod map_;
 pub(crate) mod mul;
 pub(crate) mod neg;
 pub(crate) mod permute;
