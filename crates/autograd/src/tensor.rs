@@ -256,8 +256,7 @@ impl Tensor {
     pub fn grad(&self) -> Option<Tensor> {
         let retained = match self.as_view() {
             Some(View { place: Place::Window(cell), .. }) => cell.observers.retained(0),
-            Some(_) => None,
-            None => lock(&self.0.state).retained.clone(),
+            _ => lock(&self.0.state).retained.clone(),
         };
         match retained {
             Some(slot) => lock(&slot).clone(),
