@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use stridegrad_core::Result;
+use stridegrad_autograd::Tensor;
+use stridegrad_core::{Device, Result};
 
 /// Examples by number, gathered a batch at a time.
 ///
@@ -39,16 +40,10 @@ impl<D: Dataset> Dataset for Arc<D> {
     }
 }
 
-/// A dataset with its batches changed: see [`DataLoader::map`](crate::DataLoader::map).
-pub struct Mapped<D, F> {
-    dataset: D,
-    change: F,
-}
-
-impl<D, F> Mapped<D, F> {
-    pub(crate) fn new(dataset: D, change: F) -> Mapped<D, F> {
-        Mapped { dataset, change }
-    }
+/// A dataset with its batches changed.
+pub(crate) struct Mapped<D, F> {
+    pub dataset: D,
+    pub change: F,
 }
 
 impl<D, F, B> Dataset for Mapped<D, F>
@@ -65,5 +60,39 @@ where
 
     fn batch(&self, indices: &[usize]) -> Result<B> {
         (self.change)(self.dataset.batch(indices)?)
+    }
+}
+
+/// A batch that can be moved to a device: tensors, and pairs, triples and lists of such.
+pub trait ToDevice: Sized {
+    /// The batch on `device`.
+    ///
+    /// # Errors
+    /// If the device is not there or its memory is full.
+    fn try_to_device(self, device: Device) -> Result<Self>;
+}
+
+impl ToDevice for Tensor {
+    fn try_to_device(self, device: Device) -> Result<Tensor> {
+        Tensor::try_to_device(&self, device)
+    }
+}
+
+impl<A: ToDevice, B: ToDevice> ToDevice for (A, B) {
+    fn try_to_device(self, device: Device) -> Result<(A, B)> {
+        Ok((self.0.try_to_device(device)?, self.1.try_to_device(device)?))
+    }
+}
+
+impl<A: ToDevice, B: ToDevice, C: ToDevice> ToDevice for (A, B, C) {
+    fn try_to_device(self, device: Device) -> Result<(A, B, C)> {
+        let (a, b, c) = self;
+        Ok((a.try_to_device(device)?, b.try_to_device(device)?, c.try_to_device(device)?))
+    }
+}
+
+impl<T: ToDevice> ToDevice for Vec<T> {
+    fn try_to_device(self, device: Device) -> Result<Vec<T>> {
+        self.into_iter().map(|t| t.try_to_device(device)).collect()
     }
 }

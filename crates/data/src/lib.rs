@@ -8,7 +8,7 @@ mod mnist;
 mod prefetch;
 mod sampler;
 
-pub use dataset::{Dataset, Mapped};
+pub use dataset::{Dataset, ToDevice};
 pub use idx::Idx;
 pub use loader::{DataLoader, Epoch};
 pub use mnist::Mnist;

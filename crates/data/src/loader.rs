@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use stridegrad_core::Result;
+use stridegrad_core::{Device, Result};
 
-use crate::dataset::{Dataset, Mapped};
+use crate::dataset::{Dataset, Mapped, ToDevice};
 use crate::prefetch::Workers;
 use crate::sampler::{Batches, Sampler};
 
@@ -45,7 +45,11 @@ pub struct DataLoader<D: Dataset> {
     drop_last: bool,
     workers: usize,
     ahead: usize,
+    finish: Option<Arc<Finish<D::Batch>>>,
 }
+
+/// What is done to a batch last.
+type Finish<B> = dyn Fn(B) -> Result<B> + Send + Sync;
 
 impl<D: Dataset> DataLoader<D> {
     /// A loader of single examples in the dataset's order, without threads.
@@ -57,6 +61,7 @@ impl<D: Dataset> DataLoader<D> {
             drop_last: false,
             workers: 0,
             ahead: DEFAULT_AHEAD,
+            finish: None,
         }
     }
 
@@ -101,19 +106,35 @@ impl<D: Dataset> DataLoader<D> {
     }
 
     /// Passes every batch through `change`, on the thread that makes it.
-    pub fn map<B, F>(self, change: F) -> DataLoader<Mapped<Arc<D>, F>>
+    pub fn map<B, F>(self, change: F) -> DataLoader<impl Dataset<Batch = B>>
     where
         B: Send + 'static,
         F: Fn(D::Batch) -> Result<B> + Send + Sync + 'static,
     {
+        let finish = self.finish;
+        let change = move |batch| match &finish {
+            Some(finish) => change(finish(batch)?),
+            None => change(batch),
+        };
         DataLoader {
-            dataset: Arc::new(Mapped::new(self.dataset, change)),
+            dataset: Arc::new(Mapped { dataset: self.dataset, change }),
             batch_size: self.batch_size,
             seed: self.seed,
             drop_last: self.drop_last,
             workers: self.workers,
             ahead: self.ahead,
+            finish: None,
         }
+    }
+
+    /// Moves every batch to `device`, on the thread that makes it.
+    pub fn to(mut self, device: &Device) -> Self
+    where
+        D::Batch: ToDevice,
+    {
+        let device = *device;
+        self.finish = Some(Arc::new(move |batch: D::Batch| batch.try_to_device(device)));
+        self
     }
 
     /// The dataset.
@@ -147,7 +168,8 @@ impl<D: Dataset> DataLoader<D> {
             Some(seed) => Sampler::shuffled(batches.len, seed),
             None => Sampler::sequential(batches.len),
         };
-        let plan = Arc::new(Plan { dataset: self.dataset.clone(), order: sampler.order(epoch), batches });
+        let (dataset, finish) = (self.dataset.clone(), self.finish.clone());
+        let plan = Arc::new(Plan { dataset, order: sampler.order(epoch), batches, finish });
         let first = skip.min(batches.count());
         let workers = (self.workers > 0 && first < batches.count())
             .then(|| Workers::start(plan.clone(), first, self.workers, self.ahead));
@@ -177,10 +199,11 @@ impl<'a, D: Dataset> IntoIterator for &'a DataLoader<D> {
 }
 
 /// An epoch's dataset, order and cuts: what a worker needs to make any of its batches.
-pub(crate) struct Plan<D> {
+pub(crate) struct Plan<D: Dataset> {
     dataset: Arc<D>,
     order: Vec<usize>,
     batches: Batches,
+    finish: Option<Arc<Finish<D::Batch>>>,
 }
 
 impl<D: Dataset> Plan<D> {
@@ -189,7 +212,11 @@ impl<D: Dataset> Plan<D> {
     }
 
     pub fn make(&self, i: usize) -> Result<D::Batch> {
-        self.dataset.batch(&self.order[self.batches.range(i)])
+        let batch = self.dataset.batch(&self.order[self.batches.range(i)])?;
+        match &self.finish {
+            Some(finish) => finish(batch),
+            None => Ok(batch),
+        }
     }
 }
 

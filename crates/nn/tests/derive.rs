@@ -116,7 +116,7 @@ fn names_are_the_fields() {
         "bias",
     ];
     assert_eq!(names(&net()), want);
-    assert_eq!(net().named_buffers().len(), 12);
+    assert_eq!(net().named_buffers().len(), 13);
     assert_eq!(net().named_buffers()[1].0, "layers.0.running_mean");
     assert_eq!(net().num_parameters(), 2 * want.len());
 }
@@ -172,7 +172,7 @@ fn training_reaches_every_flag() {
     };
     assert!(flags(&net).iter().all(|f| f.1));
     net.eval();
-    assert_eq!(flags(&net).len(), 12);
+    assert_eq!(flags(&net).len(), 13);
     assert!(flags(&net).iter().all(|f| !f.1) && !net.conv1.training && !net.layers[1].training);
     net.train();
     assert!(flags(&net).iter().all(|f| f.1));
