@@ -1,54 +1,67 @@
-//! A differentiable deep-learning framework: strided tensors, automatic differentiation, small CNNs end to end.
+//! A differentiable deep-learning framework: strided tensors, autograd, and CNNs, on the CPU.
 //!
 //! ```
 //! use stridegrad::prelude::*;
 //!
 //! let x = Tensor::arange(6.0).view([2, 3]).requires_grad_(true);
-//! let y = x.t().mul(2.0); // a view, and an op on it
-//! y.sum().backward();
+//! let loss = (&x.t() * 2.0).sum();
+//! loss.backward();
 //! assert_eq!(x.grad().unwrap().to_vec::<f32>(), [2.0; 6]);
 //! ```
 //!
-//! - [`Tensor`] has PyTorch's methods: each panics with a readable error, and has a `try_` form that returns it.
-//! - [`nn`]: modules and layers, with `#[derive(Module)]`; [`optim`]: optimizers and schedules; [`data`]: datasets and
-//!   loaders; [`io`]: safetensors files and checkpoints.
-//! - [`prelude`] brings in what most programs use.
+//! [`prelude`] brings in what a training program needs. The modules: [`nn`] (modules, initialisation), [`optim`]
+//! (optimizers and schedules), [`data`] (datasets and loaders), [`io`] (state dicts and checkpoints).
+
 #![forbid(unsafe_code)]
 
-pub use stridegrad_autograd::{
-    BackwardOptions, GradMode, HookHandle, Operand, Tensor, default_generator, enable_grad, grad, is_grad_enabled,
-    manual_seed, no_grad,
-};
+pub use stridegrad_autograd::*;
 pub use stridegrad_core::{
     DType, Device, DeviceKind, Element, Error, ErrorKind, Generator, GeneratorState, IntoDims, Layout, MemoryFormat,
-    Result, Scalar, audit,
+    MemoryStats, Result, Scalar, audit,
 };
 
-/// Modules, layers, initial values and losses.
-pub mod nn {
-    pub use stridegrad_nn::*;
-}
+/// Modules, initialisation and losses.
+pub use stridegrad_nn as nn;
 
 /// Optimizers and learning-rate schedules.
-pub mod optim {
-    pub use stridegrad_optim::*;
+pub use stridegrad_optim as optim;
+
+/// Datasets and loaders.
+pub use stridegrad_data as data;
+
+/// State dicts, safetensors files and checkpoints.
+pub use stridegrad_io as io;
+
+/// Threads that the CPU kernels run on.
+pub mod threads {
+    pub use stridegrad_cpu::team::{num_threads, set_num_threads};
 }
 
-/// Datasets, readers and the loader.
-pub mod data {
-    pub use stridegrad_data::*;
+/// The statistics of a device's allocator. Zeros for a device without a backend.
+pub fn memory_stats(device: Device) -> MemoryStats {
+    stridegrad_core::backend::of(device).map(|b| b.memory_stats(device.index())).unwrap_or_default()
 }
 
-/// Files: safetensors, state dicts, checkpoints.
-pub mod io {
-    pub use stridegrad_io::*;
+/// Sets the peak to the current use and the counters to zero.
+pub fn reset_memory_stats(device: Device) {
+    if let Ok(b) = stridegrad_core::backend::of(device) {
+        b.reset_memory_stats(device.index());
+    }
 }
 
-/// What most programs use.
+/// Gives the allocator's cached memory back to the system.
+pub fn empty_cache(device: Device) {
+    if let Ok(b) = stridegrad_core::backend::of(device) {
+        b.empty_cache(device.index());
+    }
+}
+
+/// What a training program needs.
 pub mod prelude {
-    pub use crate::data::{DataLoader, Dataset, Mnist};
-    pub use crate::io::{Checkpoint, SaveLoad};
-    pub use crate::nn::{Flatten, Forward, Identity, Init, Lambda, Module, Relu, Sequential};
-    pub use crate::optim::{Adam, AdamW, LrScheduler, Optimizer, Sgd};
-    pub use crate::{DType, Device, Element, Generator, IntoDims, MemoryFormat, Tensor, no_grad};
+    pub use crate::optim::*;
+    pub use stridegrad_autograd::{BackwardOptions, Tensor, grad, no_grad};
+    pub use stridegrad_core::{DType, Device, Generator, MemoryFormat};
+    pub use stridegrad_data::{DataLoader, Dataset, Mnist};
+    pub use stridegrad_io::{Checkpoint, SaveLoad};
+    pub use stridegrad_nn::*;
 }
