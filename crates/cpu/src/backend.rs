@@ -8,7 +8,8 @@ use stridegrad_core::{
     backend, bail,
 };
 
-use crate::{alloc, loops};
+use crate::loops::View;
+use crate::{alloc, dense, loops};
 
 /// The CPU backend.
 #[derive(Clone, Copy, Debug)]
@@ -73,11 +74,11 @@ impl Backend for CpuBackend {
     }
 
     fn fill(&self, dst: Dst<'_>, value: Scalar) -> Result<()> {
-        loops::copy::fill(dst, value)
+        loops::copy::fill(dst.try_into()?, value)
     }
 
     fn copy(&self, dst: Dst<'_>, src: Src<'_>) -> Result<()> {
-        loops::copy::copy(dst, src)
+        loops::copy::copy(dst.try_into()?, src.try_into()?)
     }
 
     fn map(
@@ -99,6 +100,19 @@ impl Backend for CpuBackend {
         dst: Dst<'_>,
         src: Src<'_>,
     ) -> Result<()> {
-        loops::reduce::reduce(kernel, compute, dims, dst, src)
+        loops::reduce::reduce(kernel, compute, dims, dst.try_into()?, src.try_into()?)
+    }
+
+    fn accumulate(&self, dst: Dst<'_>, src: Src<'_>) -> Result<()> {
+        loops::accumulate::accumulate(dst.try_into()?, src.try_into()?)
+    }
+
+    fn gemm(&self, dst: Dst<'_>, a: Src<'_>, b: Src<'_>) -> Result<()> {
+        dense::gemm(dst.try_into()?, a.try_into()?, b.try_into()?)
+    }
+
+    fn conv2d(&self, pass: ConvPass, params: &Conv2dParams, dst: Dst<'_>, srcs: &[Src<'_>]) -> Result<()> {
+        let views = srcs.iter().map(|s| View::try_from(*s)).collect::<Result<Vec<_>>>()?;
+        dense::conv2d(pass, params, dst.try_into()?, &views)
     }
 }

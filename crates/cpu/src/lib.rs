@@ -3,6 +3,7 @@
 pub mod alloc;
 mod backend;
 pub mod conv2d;
+mod dense;
 pub mod gemm;
 pub mod isa;
 #[doc(hidden)]

@@ -1,20 +1,20 @@
 //! Copies and casts between any strides, and fills.
 
-use stridegrad_core::{DType, Dst, Int, LoopPlan, Result, Scalar, Src, self_overlaps};
+use stridegrad_core::{DType, Int, LoopPlan, Result, Scalar, self_overlaps};
 
 use super::elem::{Compute, Elem, Rect, Tile, with_elem};
 use super::nest::{Chunk, Nest};
 use super::transpose::transpose;
-use super::{Operand, Raw};
+use super::{Raw, View};
 use crate::team;
 
 /// Copies `src`, broadcast, into `dst`, converting the dtype.
-pub(crate) fn copy(dst: Dst<'_>, src: Src<'_>) -> Result<()> {
-    if dst.shape().is_empty() {
+pub(crate) fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
+    if dst.layout.is_empty() {
         return Ok(());
     }
-    let (to, from) = (dst.raw()?, src.raw()?);
-    let nest = Nest::new(&LoopPlan::new(dst.sizes(), &[dst.shape(), src.shape()])?);
+    let (to, from) = (dst.raw, src.raw);
+    let nest = Nest::new(&LoopPlan::new(dst.sizes(), &[dst.layout, src.layout])?);
     if to.dtype == from.dtype {
         match to.dtype.size() {
             1 => move_as::<u8>(&nest, to, from),
@@ -126,14 +126,14 @@ fn cast_chunk<C: Compute>(nest: &Nest, chunk: Chunk, to: Raw, from: Raw) {
 }
 
 /// Writes `value`, converted to the dtype, into every element. The layout may overlap itself.
-pub(crate) fn fill(dst: Dst<'_>, value: Scalar) -> Result<()> {
-    if dst.shape().is_empty() {
+pub(crate) fn fill(dst: View<'_>, value: Scalar) -> Result<()> {
+    if dst.layout.is_empty() {
         return Ok(());
     }
-    let to = dst.raw()?;
-    let nest = Nest::new(&LoopPlan::new(dst.sizes(), &[dst.shape()])?);
+    let to = dst.raw;
+    let nest = Nest::new(&LoopPlan::new(dst.sizes(), &[dst.layout])?);
     // Elements written twice must not be written by two threads.
-    let shared = !dst.shape().is_non_overlapping_and_dense() && self_overlaps(dst.shape());
+    let shared = !dst.layout.is_non_overlapping_and_dense() && self_overlaps(dst.layout);
     with_elem!(to.dtype, T => fill_as::<T>(&nest, to, convert::<T>(value), shared));
     Ok(())
 }

@@ -11,7 +11,7 @@ use stridegrad_core::{DType, Dst, Error, ErrorKind, Int, LoopPlan, MAX_OPERANDS,
 
 use super::elem::{Compute, Rect, Tile};
 use super::nest::{Chunk, Nest};
-use super::{CHUNK, Operand, Raw};
+use super::{CHUNK, Raw, View};
 use crate::team;
 
 /// The most inputs of a kernel.
@@ -69,51 +69,53 @@ fn map_as<C: Compute>(kernel: &MapKernel, params: &[Scalar], dst: Dst<'_>, srcs:
             ),
         ));
     }
-    if dst.shape().is_empty() {
+    if dst.layout().is_empty() {
         return Ok(());
     }
-    let out = dst.raw()?;
+    let out = View::try_from(dst)?;
+    let mut views = [out; MAX_OPERANDS];
     let mut call = Call {
         f: C::map_fn(kernel),
         params: [C::lit(0.0); PARAMS],
         n_params: params.len(),
         inputs: srcs.len(),
-        raw: [out; MAX_OPERANDS],
+        raw: [out.raw; MAX_OPERANDS],
         cost: 0,
     };
     for (to, p) in call.params.iter_mut().zip(params) {
         *to = C::scalar(*p);
     }
-    let mut plain = out.dtype == C::DTYPE;
-    let mut bytes = out.dtype.size();
-    for (to, s) in call.raw[1..].iter_mut().zip(srcs) {
-        *to = s.raw()?;
-        bytes += to.dtype.size();
-        plain &= to.dtype == C::DTYPE && !dst.same_buffer(s.buffer());
+    let mut plain = out.dtype() == C::DTYPE;
+    let mut bytes = out.dtype().size();
+    for k in 1..=srcs.len() {
+        views[k] = View::try_from(srcs[k - 1])?;
+        call.raw[k] = views[k].raw;
+        bytes += views[k].dtype().size();
+        plain &= views[k].dtype() == C::DTYPE && !views[k].same_buffer(&out);
     }
+    let views = &views[..=srcs.len()];
     call.cost = 60 * bytes as u64;
-    if plain && same_block(dst, srcs) {
-        call.flat(dst, srcs);
+    if plain && same_block(views) {
+        call.flat(views);
         return Ok(());
     }
-    let mut layouts = [dst.shape(); MAX_OPERANDS];
-    for (l, s) in layouts[1..].iter_mut().zip(srcs) {
-        *l = s.shape();
-    }
-    let plan = LoopPlan::new(dst.sizes(), &layouts[..=srcs.len()])?;
+    let mut layouts = [out.layout; MAX_OPERANDS];
     let mut aliased = [false; MAX_OPERANDS];
-    for (a, s) in aliased[1..].iter_mut().zip(srcs) {
-        *a = dst.same_buffer(s.buffer());
+    for (k, v) in views.iter().enumerate().skip(1) {
+        layouts[k] = v.layout;
+        aliased[k] = v.same_buffer(&out);
     }
+    let plan = LoopPlan::new(out.sizes(), &layouts[..views.len()])?;
     call.nested(&Nest::new(&plan), &aliased);
     Ok(())
 }
 
 /// Whether all operands have the same sizes and strides and fill a block of memory in the same order.
-fn same_block(dst: Dst<'_>, srcs: &[Src<'_>]) -> bool {
-    let (sizes, strides) = (dst.sizes(), dst.shape().strides());
-    let alike = |s: &Src<'_>| s.sizes() == sizes && s.shape().strides() == strides;
-    srcs.iter().all(alike) && dst.shape().is_non_overlapping_and_dense()
+fn same_block(views: &[View<'_>]) -> bool {
+    let [out, ins @ ..] = views else { return false };
+    let (sizes, strides) = (out.sizes(), out.layout.strides());
+    ins.iter().all(|v| v.sizes() == sizes && v.layout.strides() == strides)
+        && out.layout.is_non_overlapping_and_dense()
 }
 
 impl<C: Compute> Call<C> {
@@ -122,11 +124,11 @@ impl<C: Compute> Call<C> {
     }
 
     /// Contiguous operands of the compute dtype, none in the output's buffer.
-    fn flat(&self, dst: Dst<'_>, srcs: &[Src<'_>]) {
-        let n = dst.shape().numel();
-        let mut at = [dst.shape().offset() as isize; MAX_OPERANDS];
-        for (at, s) in at[1..].iter_mut().zip(srcs) {
-            *at = s.shape().offset() as isize;
+    fn flat(&self, views: &[View<'_>]) {
+        let n = views[0].layout.numel();
+        let mut at = [0isize; MAX_OPERANDS];
+        for (at, v) in at.iter_mut().zip(views) {
+            *at = v.layout.offset() as isize;
         }
         team::par_if(n as u64 * self.cost / 1000, n.div_ceil(CHUNK), &|chunk| {
             let start = chunk * CHUNK;

@@ -1,5 +1,6 @@
 //! Elementwise loops, copies, reductions and the like over any strides.
 
+pub(crate) mod accumulate;
 pub(crate) mod copy;
 pub(crate) mod elem;
 pub(crate) mod map;
@@ -22,6 +23,11 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
+    /// Memory that is not a buffer's, such as scratch; elements count from `ptr`.
+    pub(crate) fn new<T>(ptr: *mut T, dtype: DType) -> Raw {
+        Raw { ptr: Ptr::new(ptr.cast()), dtype }
+    }
+
     /// The address of the buffer, which the layout's indices count from.
     #[inline(always)]
     pub(crate) fn ptr(self) -> *mut u8 {
@@ -39,36 +45,48 @@ impl Raw {
     }
 }
 
-/// An operand in host memory.
-pub(crate) trait Operand {
-    fn raw(&self) -> Result<Raw>;
-    fn sizes(&self) -> &[usize];
-    fn shape(&self) -> &Layout;
+/// An operand in host memory: every element that the layout reaches may be read, and written if it is a destination,
+/// while the kernel call lasts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) raw: Raw,
+    pub(crate) layout: &'a Layout,
 }
 
-macro_rules! operand {
+impl View<'_> {
+    #[inline(always)]
+    pub(crate) fn sizes(&self) -> &[usize] {
+        self.layout.sizes()
+    }
+
+    #[inline(always)]
+    pub(crate) fn dtype(&self) -> DType {
+        self.raw.dtype
+    }
+
+    /// Whether both lie in the same buffer.
+    #[inline(always)]
+    pub(crate) fn same_buffer(&self, other: &View<'_>) -> bool {
+        self.raw.ptr() == other.raw.ptr()
+    }
+}
+
+macro_rules! view_of {
     ($t:ty) => {
-        impl Operand for $t {
+        impl<'a> TryFrom<$t> for View<'a> {
+            type Error = Error;
             #[inline(always)]
-            fn raw(&self) -> Result<Raw> {
-                match self.buffer().host_ptr() {
-                    Some(p) => Ok(Raw { ptr: Ptr::new(p), dtype: self.dtype() }),
+            fn try_from(operand: $t) -> Result<View<'a>> {
+                match operand.buffer().host_ptr() {
+                    Some(p) => Ok(View { raw: Raw::new(p, operand.dtype()), layout: operand.layout() }),
                     None => Err(foreign()),
                 }
-            }
-            #[inline(always)]
-            fn sizes(&self) -> &[usize] {
-                self.layout().sizes()
-            }
-            #[inline(always)]
-            fn shape(&self) -> &Layout {
-                self.layout()
             }
         }
     };
 }
-operand!(Src<'_>);
-operand!(Dst<'_>);
+view_of!(Src<'a>);
+view_of!(Dst<'a>);
 
 #[cold]
 fn foreign() -> Error {

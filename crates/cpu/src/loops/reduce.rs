@@ -6,12 +6,12 @@
 //! the result, is decided by shape, strides and dtype; the number of threads has no part in it.
 
 use stridegrad_core::kernel::{FoldFn, ReduceKernel, RowsFn};
-use stridegrad_core::{Category, DType, Dims, Dst, Int, Layout, LoopPlan, Result, Scalar, Src};
+use stridegrad_core::{Category, DType, Dims, Int, Layout, LoopPlan, Result, Scalar};
 
 use super::copy::fill;
 use super::elem::{Compute, Rect, Tile};
 use super::nest::{Chunk, Chunks, Nest};
-use super::{CHUNK, Operand, Raw};
+use super::{CHUNK, Raw, View};
 use crate::scratch::with_scratch;
 use crate::team::{self, Ptr};
 
@@ -19,13 +19,13 @@ pub(crate) fn reduce(
     kernel: &ReduceKernel,
     compute: DType,
     dims: &[bool],
-    dst: Dst<'_>,
-    src: Src<'_>,
+    dst: View<'_>,
+    src: View<'_>,
 ) -> Result<()> {
-    if dst.shape().is_empty() {
+    if dst.layout.is_empty() {
         return Ok(());
     }
-    if src.shape().is_empty() {
+    if src.layout.is_empty() {
         let float = compute.category() == Category::Floating;
         let identity = if float { Scalar::Float(kernel.identity) } else { Scalar::Int(kernel.identity_int) };
         return fill(dst, identity);
@@ -60,8 +60,8 @@ struct Job<C> {
     rows: RowsFn<C>,
 }
 
-fn reduce_as<C: Compute>(kernel: &ReduceKernel, dims: &[bool], dst: Dst<'_>, src: Src<'_>) -> Result<()> {
-    let (x, y) = (src.shape(), dst.shape());
+fn reduce_as<C: Compute>(kernel: &ReduceKernel, dims: &[bool], dst: View<'_>, src: View<'_>) -> Result<()> {
+    let (x, y) = (src.layout, dst.layout);
     let part = |l: &Layout, reduced: bool| {
         let mut sizes = Dims::<usize>::new();
         let mut strides = Dims::<isize>::new();
@@ -73,8 +73,8 @@ fn reduce_as<C: Compute>(kernel: &ReduceKernel, dims: &[bool], dst: Dst<'_>, src
     };
     let (kept, kept_dst, reduced) = (part(x, false)?, part(y, false)?, part(x, true)?);
     let mut job = Job {
-        to: dst.raw()?,
-        from: src.raw()?,
+        to: dst.raw,
+        from: src.raw,
         kept: Nest::plain(&LoopPlan::new(kept.sizes(), &[&kept, &kept_dst])?),
         reduced: Nest::plain(&LoopPlan::new(reduced.sizes(), &[&reduced])?),
         identity: C::identity(kernel),
