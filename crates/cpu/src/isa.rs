@@ -102,6 +102,7 @@ macro_rules! multiversion {
     ($(#[$meta:meta])* $vis:vis fn $name:ident<$($gen:ident: $bound:path),*>($($arg:ident: $ty:ty),* $(,)?) = $body:path) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
+        #[inline]
         $vis unsafe fn $name<$($gen: $bound),*>($($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
             {

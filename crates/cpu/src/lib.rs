@@ -10,6 +10,7 @@ pub mod isa;
 pub mod kernel_macros;
 pub(crate) mod loops;
 pub(crate) mod pack;
+pub mod pool2d;
 pub(crate) mod scratch;
 pub mod team;
 pub(crate) mod ukr;

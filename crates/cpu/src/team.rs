@@ -167,7 +167,7 @@ fn run(chunks: usize, helpers: usize, body: &(dyn Fn(usize) + Sync)) {
     let mut looks = 0u32;
     while TEAM.active.load(SeqCst) != 0 {
         looks += 1;
-        if looks % 4096 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+        if looks.is_multiple_of(4096) { std::thread::yield_now() } else { std::hint::spin_loop() }
     }
     let panic = TEAM.panic.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     if let Some(payload) = panic {
@@ -227,7 +227,7 @@ fn helper() {
         }
         looks = looks.wrapping_add(1);
         std::hint::spin_loop();
-        if looks % 64 == 0 {
+        if looks.is_multiple_of(64) {
             let idle = since.elapsed();
             if idle > LINGER {
                 break;

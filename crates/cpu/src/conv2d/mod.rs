@@ -91,7 +91,7 @@ impl ConvGeometry {
         let positive = [self.groups, self.stride[0], self.stride[1], self.dilation[0], self.dilation[1]];
         assert!(positive.iter().all(|&x| x > 0), "groups, stride and dilation are positive: {self:?}");
         assert!(
-            self.c % self.groups == 0 && self.k % self.groups == 0,
+            self.c.is_multiple_of(self.groups) && self.k.is_multiple_of(self.groups),
             "groups divide the channels: {self:?}"
         );
     }
@@ -122,7 +122,7 @@ impl<T> View4<T> {
     }
 
     #[inline(always)]
-    fn at(&self, index: [isize; 4]) -> *const T {
+    pub(crate) fn at(&self, index: [isize; 4]) -> *const T {
         self.ptr.wrapping_offset(dot(self.strides, index))
     }
 }
@@ -134,7 +134,7 @@ impl<T> View4Mut<T> {
     }
 
     #[inline(always)]
-    fn at(&self, index: [isize; 4]) -> *mut T {
+    pub(crate) fn at(&self, index: [isize; 4]) -> *mut T {
         self.ptr.wrapping_offset(dot(self.strides, index))
     }
 }

@@ -140,11 +140,14 @@ fn compare<T: Copy + PartialEq + std::fmt::Debug>(
     }
 }
 
+/// From and to f64.
+type Conversions<T> = (fn(f64) -> T, fn(T) -> f64);
+
 fn check<T: Float>(
     g: &ConvGeometry,
     [lx, lw, ly]: [Lay; 3],
     bias: bool,
-    (from, to): (fn(f64) -> T, fn(T) -> f64),
+    (from, to): Conversions<T>,
     eps: f64,
 ) {
     let xs = [g.n, g.c, g.h, g.w];

@@ -137,11 +137,12 @@ pub unsafe fn gemm_batched<T: Float>(
 ) {
     assert!(batch_strides.iter().all(|s| s.len() == batch.len()), "batch sizes and strides differ in rank");
     // A batch that shares B and continues A's and C's rows is one taller matrix.
-    if let (&[count], [&[sa], &[0], &[sc]]) = (batch, batch_strides) {
-        if sa == m as isize * a.rs && sc == m as isize * c.rs {
-            // SAFETY: the same elements under other indices.
-            return unsafe { gemm((count * m, n, k), a, b, c, accumulate) };
-        }
+    if let (&[count], [&[sa], &[0], &[sc]]) = (batch, batch_strides)
+        && sa == m as isize * a.rs
+        && sc == m as isize * c.rs
+    {
+        // SAFETY: the same elements under other indices.
+        return unsafe { gemm((count * m, n, k), a, b, c, accumulate) };
     }
     let count: usize = batch.iter().product();
     let (a, b, c) = (Share(a), Share(b), Share(c));

@@ -34,12 +34,14 @@ fn value(i: usize) -> f64 {
 }
 
 type Strides = (isize, isize);
+/// From and to f64.
+type Conversions<T> = (fn(f64) -> T, fn(T) -> f64);
 
 fn check<T: Float>(
     (m, n, k): (usize, usize, usize),
     [sa, sb, sc]: [Strides; 3],
     accumulate: bool,
-    (from, to): (fn(f64) -> T, fn(T) -> f64),
+    (from, to): Conversions<T>,
     eps: f64,
 ) {
     let a = Placed::new(m, k, sa, |i| from(value(i)));
@@ -94,10 +96,10 @@ fn every_layout_on_every_isa() {
     on_every_isa(|| {
         for dims @ (m, n, k) in [(5, 7, 3), (16, 33, 20), (40, 70, 19)] {
             let (la, lb, lc) = (layouts(m, k), layouts(k, n), layouts(m, n));
-            for i in 0..la.len() {
-                for j in 0..lb.len() {
+            for (i, &a) in la.iter().enumerate() {
+                for (j, &b) in lb.iter().enumerate() {
                     let l = (i + 2 * j) % lc.len();
-                    both(dims, [la[i], lb[j], lc[l]], (i + j) % 2 == 1);
+                    both(dims, [a, b, lc[l]], (i + j) % 2 == 1);
                 }
             }
         }

@@ -1,5 +1,8 @@
 //! The inner loops of depthwise convolutions: vectors of channels, or vectors of pixels of one row.
 
+// Loops over fixed-size arrays of registers: indices say what is meant.
+#![allow(clippy::needless_range_loop)]
+
 use super::simd::Simd;
 
 /// Vectors in flight.

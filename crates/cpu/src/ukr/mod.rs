@@ -120,8 +120,11 @@ pub trait Float:
     + std::ops::Add<Output = Self>
     + std::ops::AddAssign
     + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
     + 'static
 {
+    /// The nearest value.
+    fn from_f64(x: f64) -> Self;
     /// The kernels for the current instruction set.
     fn ukr() -> &'static Ukr<Self>;
 }
@@ -268,6 +271,10 @@ wrappers!(avx2, "avx2,fma");
 macro_rules! float {
     ($t:ty, $portable:ty, $v256:ident, $v512:ident) => {
         impl Float for $t {
+            #[inline]
+            fn from_f64(x: f64) -> $t {
+                x as $t
+            }
             #[inline]
             fn ukr() -> &'static Ukr<$t> {
                 static PORTABLE: Ukr<$t> = table!(tile, depthwise, $portable, mr [1 2 3 4], rows [1 2 3 4]);

@@ -10,6 +10,9 @@
 //! Every element of the tile is the plain sum in order of k, whatever `MR`, `NV` and the edge: cutting a matrix
 //! differently does not change its bits.
 
+// Loops over fixed-size arrays of registers: indices say what is meant.
+#![allow(clippy::needless_range_loop)]
+
 use super::simd::Simd;
 
 /// Row pointers of one tap in the table handed to [`rows`].
