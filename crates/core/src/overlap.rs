@@ -22,14 +22,16 @@ const SEARCH_STEPS: usize = 20_000;
 
 /// Whether two logical indices reach the same element. Exact.
 ///
-/// Where the search passes its work bound, every element is visited once; only if there is no memory for the
-/// marks (a bit an element of the span at most) is the answer a conservative `true`.
+/// Where the search passes its work bound, the elements are listed and sorted; only if there is no memory for the list
+/// is the answer a conservative `true`.
 pub fn self_overlaps(l: &Layout) -> bool {
+    if l.is_empty() {
+        return false;
+    }
     // Dims of more than one element, by |stride|.
     let mut dims: Dims<(usize, usize)> = Dims::new();
     for (&size, &stride) in l.sizes().iter().zip(l.strides()) {
         match size {
-            0 => return false,
             1 => {}
             _ if stride == 0 => return true,
             _ => {
@@ -39,12 +41,11 @@ pub fn self_overlaps(l: &Layout) -> bool {
     }
     dims.sort_unstable();
     // Nested: each stride steps over everything that the smaller ones reach.
-    let mut reach = 0usize;
-    let nested = dims.iter().all(|&(stride, size)| {
-        let fits = stride > reach;
-        reach += stride * (size - 1); // at most the span, which fits
-        fits
-    });
+    let (mut reach, mut nested) = (0usize, true);
+    for &(stride, size) in &*dims {
+        nested &= stride > reach;
+        reach += stride * (size - 1); // in the end the span, which fits
+    }
     if nested {
         return false;
     }
@@ -67,28 +68,14 @@ pub fn self_overlaps(l: &Layout) -> bool {
         match terms.solve(target, &mut steps) {
             Some(true) => return true,
             Some(false) => {}
-            None => return visits_twice(l, reach),
+            None => return visits_twice(l),
         }
     }
     false
 }
 
-// The last resort: marks every element visited.
-fn visits_twice(l: &Layout, reach: usize) -> bool {
-    let Some((lowest, _)) = l.span() else { return false };
-    if reach / 64 <= l.numel() {
-        let mut seen: Vec<u64> = Vec::new();
-        if seen.try_reserve_exact(reach / 64 + 1).is_err() {
-            return true;
-        }
-        seen.resize(reach / 64 + 1, 0);
-        return l.offsets().any(|o| {
-            let (word, bit) = ((o - lowest) / 64, 1u64 << ((o - lowest) % 64));
-            let twice = seen[word] & bit != 0;
-            seen[word] |= bit;
-            twice
-        });
-    }
+// The last resort: lists every element.
+fn visits_twice(l: &Layout) -> bool {
     let mut all: Vec<usize> = Vec::new();
     if all.try_reserve_exact(l.numel()).is_err() {
         return true;
