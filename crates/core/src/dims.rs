@@ -15,29 +15,31 @@ pub struct Dims<T> {
 
 impl<T: Copy + Default> Dims<T> {
     /// The empty list.
+    #[inline]
     pub fn new() -> Self {
         Dims { len: 0, data: [T::default(); MAX_RANK] }
     }
 
     /// A list of `len` times `value`. `None` beyond [`MAX_RANK`].
+    #[inline]
     pub fn filled(value: T, len: usize) -> Option<Self> {
         let mut d = Dims::new();
-        for _ in 0..len {
-            d.push(value)?;
-        }
+        d.data.get_mut(..len)?.fill(value);
+        d.len = len as u8;
         Some(d)
     }
 
     /// The list of a slice. `None` beyond [`MAX_RANK`].
+    #[inline]
     pub fn from_slice(s: &[T]) -> Option<Self> {
         let mut d = Dims::new();
-        for &v in s {
-            d.push(v)?;
-        }
+        d.data.get_mut(..s.len())?.copy_from_slice(s);
+        d.len = s.len() as u8;
         Some(d)
     }
 
     /// Appends; `None` when full.
+    #[inline]
     pub fn push(&mut self, v: T) -> Option<()> {
         *self.data.get_mut(self.len as usize)? = v;
         self.len += 1;
@@ -74,12 +76,14 @@ impl<T: Copy + Default> Default for Dims<T> {
 
 impl<T> Deref for Dims<T> {
     type Target = [T];
+    #[inline]
     fn deref(&self) -> &[T] {
         &self.data[..self.len as usize]
     }
 }
 
 impl<T> DerefMut for Dims<T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.data[..self.len as usize]
     }

@@ -20,6 +20,7 @@ pub struct Philox {
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
+const LANES: usize = 16;
 
 impl Philox {
     /// The stream of `key` from block `start` on.
@@ -41,6 +42,29 @@ impl Philox {
             round += 1;
         }
         c
+    }
+
+    #[allow(clippy::needless_range_loop)] // four arrays in step
+    // LANES blocks from block `i` of the stream on, round by round together, which compilers vectorise.
+    #[inline]
+    fn blocks(&self, i: u64) -> [[u32; 4]; LANES] {
+        let mut c = [[0u32; LANES]; 4];
+        for lane in 0..LANES {
+            let counter = self.start.wrapping_add(i).wrapping_add(lane as u64);
+            (c[0][lane], c[1][lane]) = (counter as u32, (counter >> 32) as u32);
+        }
+        let mut k = [self.key as u32, (self.key >> 32) as u32];
+        for _ in 0..ROUNDS {
+            for lane in 0..LANES {
+                let a = MULTIPLIERS[0] as u64 * c[0][lane] as u64;
+                let b = MULTIPLIERS[1] as u64 * c[2][lane] as u64;
+                c[0][lane] = (b >> 32) as u32 ^ c[1][lane] ^ k[0];
+                c[2][lane] = (a >> 32) as u32 ^ c[3][lane] ^ k[1];
+                (c[1][lane], c[3][lane]) = (b as u32, a as u32);
+            }
+            k = [k[0].wrapping_add(WEYL[0]), k[1].wrapping_add(WEYL[1])];
+        }
+        std::array::from_fn(|lane| [c[0][lane], c[1][lane], c[2][lane], c[3][lane]])
     }
 
     /// Block `i` of the stream.
@@ -109,12 +133,19 @@ impl Philox {
         let (head, body) = out.split_at_mut(if skip == 0 { 0 } else { out.len().min(N - skip) });
         if !head.is_empty() {
             head.copy_from_slice(&of(self.nth_block(block))[skip..skip + head.len()]);
-            block += 1;
+            block = block.wrapping_add(1);
         }
-        let mut whole = body.chunks_exact_mut(N);
+        let mut many = body.chunks_exact_mut(N * LANES);
+        for chunk in &mut many {
+            for (to, b) in chunk.chunks_exact_mut(N).zip(self.blocks(block)) {
+                to.copy_from_slice(&of(b));
+            }
+            block = block.wrapping_add(LANES as u64);
+        }
+        let mut whole = many.into_remainder().chunks_exact_mut(N);
         for chunk in &mut whole {
             chunk.copy_from_slice(&of(self.nth_block(block)));
-            block += 1;
+            block = block.wrapping_add(1);
         }
         let tail = whole.into_remainder();
         if !tail.is_empty() {
@@ -148,6 +179,27 @@ pub fn box_muller(u: f64, turn: f64) -> [f64; 2] {
     [radius * cos, radius * sin]
 }
 
+// The ratios of the series' terms for k = 1, 2, ...: 1 / (2k + 1), 1 / (2k (2k + 1)), 1 / ((2k - 1) 2k).
+const ODD: [f64; 10] = ratios(0);
+const SINE: [f64; 9] = ratios(1);
+const COSINE: [f64; 9] = ratios(2);
+
+const fn ratios<const N: usize>(series: usize) -> [f64; N] {
+    let mut table = [0.0; N];
+    let mut i = 0;
+    while i < N {
+        let k = (i + 1) as f64;
+        let divisor = match series {
+            0 => 2.0 * k + 1.0,
+            1 => 2.0 * k * (2.0 * k + 1.0),
+            _ => (2.0 * k - 1.0) * (2.0 * k),
+        };
+        table[i] = 1.0 / divisor;
+        i += 1;
+    }
+    table
+}
+
 // The natural logarithm of a positive normal number: u = m * 2^e with m in [sqrt(1/2), sqrt(2)), ln m =
 // 2 atanh((m - 1) / (m + 1)), whose series has converged after 11 terms ((m - 1) / (m + 1) <= 0.172).
 #[inline]
@@ -164,8 +216,8 @@ fn ln(u: f64) -> f64 {
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
     let mut series = 0.0;
-    for k in (1..=10).rev() {
-        series = z * (1.0 / (2 * k + 1) as f64 + series);
+    for odd in ODD.iter().rev() {
+        series = z * (odd + series);
     }
     let e = e as f64;
     e * LN2_HIGH + (2.0 * s + (2.0 * s * series + e * LN2_LOW))
@@ -179,10 +231,9 @@ fn sin_cos_turn(turn: f64) -> (f64, f64) {
     let z = x * x;
     let (mut s, mut c) = (0.0, 0.0);
     // s = 1 - z/(2*3) (1 - z/(4*5) (...)), c = 1 - z/(1*2) (1 - z/(3*4) (...))
-    for k in (1..=9).rev() {
-        let k = k as f64;
-        s = z / (2.0 * k * (2.0 * k + 1.0)) * (1.0 - s);
-        c = z / ((2.0 * k - 1.0) * (2.0 * k)) * (1.0 - c);
+    for (sine, cosine) in SINE.iter().zip(&COSINE).rev() {
+        s = z * sine * (1.0 - s);
+        c = z * cosine * (1.0 - c);
     }
     let (s, c) = (x - x * s, 1.0 - c);
     match quarter % 4 {
@@ -190,5 +241,74 @@ fn sin_cos_turn(turn: f64) -> (f64, f64) {
         1 => (c, -s),
         2 => (-s, -c),
         _ => (-c, s),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The known-answer vectors of Random123 for philox4x32 with 10 rounds.
+    #[test]
+    fn known_answers() {
+        assert_eq!(Philox::block(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(Philox::block(u64::MAX, u128::MAX), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        // Digits of pi: counter 243f6a88 85a308d3 13198a2e 03707344, key a4093822 299f31d0.
+        assert_eq!(
+            Philox::block(0x299f_31d0_a409_3822, 0x0370_7344_1319_8a2e_85a3_08d3_243f_6a88),
+            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
+        );
+    }
+
+    #[test]
+    fn many_lanes_are_one_block_after_another() {
+        let p = Philox::new(0x1234_5678_9abc_def0, u64::MAX - 5); // the counter wraps within the lanes
+        for i in [0, 3, 1000] {
+            let one_by_one: [[u32; 4]; LANES] = std::array::from_fn(|lane| p.nth_block(i + lane as u64));
+            assert_eq!(p.blocks(i), one_by_one);
+        }
+    }
+
+    #[test]
+    fn logarithm() {
+        let p = Philox::new(3, 0);
+        let mut u = vec![0.0; 100_000];
+        p.uniform_f64(0, &mut u);
+        let small = (0..64).map(|e| 2f64.powi(-e));
+        let edges =
+            [std::f64::consts::FRAC_1_SQRT_2, 1.0 - f64::EPSILON / 2.0, 0.5f64.next_down(), f64::EPSILON];
+        for v in u.into_iter().filter(|&v| v > 0.0).chain(small).chain(edges) {
+            let (got, want) = (ln(v), v.ln());
+            assert!((got - want).abs() <= 4e-16 * want.abs(), "ln({v}) = {got}, not {want}");
+        }
+    }
+
+    #[test]
+    fn sine_and_cosine() {
+        for i in 0..100_000 {
+            let turn = i as f64 / 100_000.0;
+            let (s, c) = sin_cos_turn(turn);
+            let (want_s, want_c) = (turn * std::f64::consts::TAU).sin_cos();
+            assert!((s - want_s).abs() < 1e-15 && (c - want_c).abs() < 1e-15, "{turn}: {s} {c}");
+            assert!((s * s + c * c - 1.0).abs() < 5e-16);
+        }
+        assert_eq!(sin_cos_turn(0.0), (0.0, 1.0));
+        assert_eq!(sin_cos_turn(0.25), (1.0, 0.0));
+        assert_eq!(sin_cos_turn(0.5), (0.0, -1.0));
+        assert_eq!(sin_cos_turn(0.75), (-1.0, 0.0));
+    }
+
+    /// Bits that every platform must give: plain IEEE arithmetic in a fixed order (computed apart, in Python).
+    #[test]
+    fn first_numbers_of_seed_42() {
+        let p = Philox::new(42, 0);
+        let (mut u, mut n) = ([0f32; 6], [0f64; 3]);
+        p.uniform_f32(0, &mut u);
+        p.normal_f64(0, &mut n);
+        assert_eq!(
+            u.map(f32::to_bits),
+            [1058859760, 1055910546, 1033239168, 1051624806, 1065147169, 1051161816]
+        );
+        assert_eq!(n.map(f64::to_bits), [0xbfe371e09f80c7de, 0x3fee46d16bfae948, 0xbfeb510d5acb221c]);
     }
 }

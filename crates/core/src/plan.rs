@@ -32,46 +32,40 @@ impl LoopPlan {
         if operands.len() > MAX_OPERANDS {
             bail!(Unsupported, OP, "at most {MAX_OPERANDS} operands, got {}", operands.len());
         }
-        let offsets = operands.iter().map(|l| l.offset() as isize);
-        if operands.iter().all(|l| l.sizes() == sizes && l.is_contiguous()) && !operands.is_empty() {
-            return Ok(LoopPlan::flat(operands[0].numel(), offsets));
+        let mut plan = LoopPlan {
+            sizes: Dims::new(),
+            strides: [Dims::new(); MAX_OPERANDS],
+            offsets: Dims::new(),
+            inner: Dims::new(),
+        };
+        let flat = !operands.is_empty() && operands.iter().all(|l| l.sizes() == sizes && l.is_contiguous());
+        let numel = if flat { operands[0].numel() } else { crate::checked_numel(OP, sizes)? };
+        // An empty layout's offset may lie outside the storage.
+        let at = |l: &Layout| if numel == 0 { 0 } else { l.offset() as isize };
+        operands.iter().for_each(|l| plan.offsets.push(at(l)).unwrap_or_default());
+        if flat || numel <= 1 {
+            if !flat {
+                operands.iter().try_for_each(|l| broadcast_strides(OP, l, sizes).map(drop))?;
+            }
+            plan.sizes.push(numel);
+            for s in &mut plan.strides[..operands.len()] {
+                s.push(1);
+                plan.inner.push(1);
+            }
+            return Ok(plan);
         }
-        let numel = crate::checked_numel(OP, sizes)?;
         let mut strides = [Dims::<isize>::new(); MAX_OPERANDS];
         for (s, l) in strides.iter_mut().zip(operands) {
             *s = broadcast_strides(OP, l, sizes)?;
         }
-        if numel <= 1 {
-            return Ok(LoopPlan::flat(numel, offsets));
-        }
-        Ok(LoopPlan::strided(sizes, &mut strides[..operands.len()], offsets))
+        plan.order(sizes, &mut strides[..operands.len()]);
+        Ok(plan)
     }
 
-    // One loop of stride 1. Empty plans get offset 0: their operands' offsets may lie outside the storage.
-    fn flat(numel: usize, offsets: impl Iterator<Item = isize>) -> LoopPlan {
-        let mut plan = LoopPlan::of(Dims::filled(numel, 1).unwrap_or_default());
-        for (k, offset) in offsets.enumerate() {
-            plan.offsets.push(if numel == 0 { 0 } else { offset });
-            plan.strides[k].push(1);
-            plan.inner.push(1);
-        }
-        plan
-    }
-
-    fn of(sizes: Dims<usize>) -> LoopPlan {
-        LoopPlan { sizes, strides: [Dims::new(); MAX_OPERANDS], offsets: Dims::new(), inner: Dims::new() }
-    }
-
-    fn strided(
-        sizes: &[usize],
-        strides: &mut [Dims<isize>],
-        offsets: impl Iterator<Item = isize>,
-    ) -> LoopPlan {
+    // The loops over more than one element, from the operands' strides.
+    fn order(&mut self, sizes: &[usize], strides: &mut [Dims<isize>]) {
+        let plan = self;
         let n = strides.len();
-        let mut plan = LoopPlan::of(Dims::new());
-        for offset in offsets {
-            plan.offsets.push(offset);
-        }
         // Forwards, where nobody disagrees.
         for d in (0..sizes.len()).filter(|&d| sizes[d] > 1) {
             if strides.iter().all(|s| s[d] <= 0) && strides.iter().any(|s| s[d] < 0) {
@@ -105,7 +99,6 @@ impl LoopPlan {
         for k in 0..n {
             plan.inner.push(plan.strides[k][last]);
         }
-        plan
     }
 
     /// The number of iterations.

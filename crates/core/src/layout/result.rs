@@ -53,20 +53,19 @@ impl Layout {
     /// `Shape` if an operand does not broadcast to `sizes`.
     pub fn result_of(operands: &[&Layout], sizes: &[usize]) -> Result<Layout> {
         const OP: &str = "elementwise";
-        let same = operands.iter().all(|l| l.sizes() == sizes);
-        if same && operands.iter().all(|l| l.is_contiguous()) {
-            return Layout::contiguous(sizes);
-        }
         let Some((first, rest)) = operands.split_first() else { return Layout::contiguous(sizes) };
-        let fresh = Layout::contiguous(sizes)?;
-        if same {
-            if operands.iter().all(|l| l.is_channels_last_contiguous()) {
-                return fresh.in_format(MemoryFormat::ChannelsLast);
+        if operands.iter().all(|l| l.sizes() == sizes) {
+            if operands.iter().all(|l| l.is_contiguous()) {
+                return Ok(Layout::fresh(first.sizes));
             }
-            if first.is_non_overlapping_and_dense() && rest.iter().all(|l| l.strides() == first.strides()) {
+            if operands.iter().all(|l| l.is_channels_last_contiguous()) {
+                return first.in_format(MemoryFormat::ChannelsLast);
+            }
+            if rest.iter().all(|l| l.strides() == first.strides()) && first.is_non_overlapping_and_dense() {
                 return Ok(Layout { offset: 0, ..**first });
             }
         }
+        let fresh = Layout::contiguous(sizes)?;
         let mut strides = [Dims::new(); MAX_OPERANDS];
         if operands.len() > MAX_OPERANDS {
             bail!(Unsupported, OP, "at most {MAX_OPERANDS} operands, got {}", operands.len());
@@ -115,16 +114,22 @@ pub const MAX_OPERANDS: usize = 8;
 // The operand's strides under `sizes`: 0 where it is broadcast. Unlike those of `broadcast_to`, the
 // strides of new dims of size 1 are 0 too: the operand has no opinion on where they belong.
 pub(crate) fn broadcast_strides(op: &'static str, l: &Layout, sizes: &[usize]) -> Result<Dims<isize>> {
-    let fits = l.rank() <= sizes.len()
-        && l.sizes().iter().rev().zip(sizes.iter().rev()).all(|(&have, &want)| have == want || have == 1);
-    if !fits {
-        bail!(Shape, op, "an operand of size {:?} does not broadcast to {sizes:?}", l.sizes());
+    if l.sizes() == sizes {
+        return Ok(l.strides);
     }
-    let lead = sizes.len() - l.rank();
+    let lead = sizes.len().checked_sub(l.rank());
+    let fits = lead.is_some_and(|lead| {
+        l.sizes().iter().zip(&sizes[lead..]).all(|(&have, &want)| have == want || have == 1)
+    });
+    let (Some(lead), true) = (lead, fits) else {
+        bail!(Shape, op, "an operand of size {:?} does not broadcast to {sizes:?}", l.sizes());
+    };
     let mut strides = Dims::filled(0isize, sizes.len()).ok_or_else(|| too_many_dims(op, sizes.len()))?;
-    for d in 0..l.rank() {
-        if l.sizes()[d] == sizes[lead + d] {
-            strides[lead + d] = l.strides()[d];
+    for ((to, &want), (&have, &stride)) in
+        strides[lead..].iter_mut().zip(&sizes[lead..]).zip(l.sizes().iter().zip(l.strides()))
+    {
+        if have == want {
+            *to = stride;
         }
     }
     Ok(strides)
