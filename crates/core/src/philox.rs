@@ -44,8 +44,8 @@ impl Philox {
         c
     }
 
-    #[allow(clippy::needless_range_loop)] // four arrays in step
     // LANES blocks from block `i` of the stream on, round by round together, which compilers vectorise.
+    #[allow(clippy::needless_range_loop)] // four arrays in step
     #[inline]
     fn blocks(&self, i: u64) -> [[u32; 4]; LANES] {
         let mut c = [[0u32; LANES]; 4];

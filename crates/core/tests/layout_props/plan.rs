@@ -75,8 +75,8 @@ fn operand(sizes: &[usize], lead: usize, how: &[u8], order: &[usize; 4]) -> Layo
     let mut left: Vec<usize> = (0..rank).collect();
     let mut strides = vec![0isize; rank];
     let mut next = 1isize;
-    for k in 0..rank {
-        let d = left.remove(order[k] % left.len());
+    for pick in &order[..rank] {
+        let d = left.remove(pick % left.len());
         strides[d] = next * if how[d] == 2 { 2 } else { 1 };
         next = strides[d] * shrunk[d].max(1) as isize;
     }

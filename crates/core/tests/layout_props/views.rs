@@ -9,7 +9,7 @@ use crate::{Model, agrees, any_order, indices, layout};
 fn factor(mut n: usize, picks: &[usize]) -> Vec<usize> {
     let mut sizes = Vec::new();
     for &pick in picks {
-        let divisors: Vec<usize> = (1..=n).filter(|d| n % d == 0).collect();
+        let divisors: Vec<usize> = (1..=n).filter(|d| n.is_multiple_of(*d)).collect();
         let d = divisors[pick % divisors.len()];
         sizes.push(d);
         n /= d;
