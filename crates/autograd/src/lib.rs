@@ -9,6 +9,7 @@ mod create;
 mod display;
 mod engine;
 mod faces;
+mod gradcheck;
 mod graph;
 mod inplace;
 mod mode;
@@ -21,6 +22,7 @@ mod view;
 
 pub use backward::grad;
 pub use engine::BackwardOptions;
+pub use gradcheck::{GradcheckOptions, Outputs, gradcheck, gradgradcheck};
 pub use graph::Hook;
 pub use mode::{GradMode, enable_grad, is_grad_enabled, no_grad};
 pub use operand::Operand;
