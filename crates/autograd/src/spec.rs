@@ -1,6 +1,6 @@
 //! How an op describes itself to the harness: samples, an independent `f64` reference, refusals.
 
-use stridegrad_core::{ErrorKind, Result};
+use stridegrad_core::{DType, ErrorKind, Layout, Result};
 
 use crate::Tensor;
 
@@ -145,6 +145,23 @@ pub enum Dtypes {
     Numbers,
 }
 
+/// What the layout of a fresh result must be, in every layout of the inputs.
+pub enum ResultLayout {
+    /// Where the result has the sizes that the (floating, or all `bool`) inputs broadcast to: that of an elementwise op
+    /// on them ([`Layout::result_of`]); otherwise row-major.
+    Elementwise,
+    /// Row-major.
+    RowMajor,
+    /// That of a copy of input `k`: [`Layout::dense_like`].
+    Like(usize),
+    /// Channels-last if one of these inputs suggests it ([`Layout::suggested_format`]), else row-major.
+    ChannelsLastIf(&'static [usize]),
+    /// Computed from the inputs' layouts and the result's sizes.
+    By(Box<LayoutRule>),
+}
+
+type LayoutRule = dyn Fn(&[Layout], &[usize]) -> Result<Layout> + Send + Sync;
+type DTypeRule = dyn Fn(usize, DType) -> DType + Send + Sync;
 type Run = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 type Reference = dyn Fn(&[Ref]) -> Vec<Ref> + Send + Sync;
 type InPlace = dyn Fn(&Tensor, &[Tensor]) -> Result<()> + Send + Sync;
@@ -169,6 +186,12 @@ pub struct Sample {
     pub tolerance: f64,
     /// Whether `reference` also holds for a result that is a view (then storage is compared as well).
     pub is_view: bool,
+    /// Whether the result may be the input or a view of it where the layout allows, as `reshape`'s is.
+    pub may_alias: bool,
+    /// The layout of the results.
+    pub layout: ResultLayout,
+    /// The dtype of result `k` from the dtype the (floating) inputs have; the same where there is none.
+    pub result_dtype: Option<Box<DTypeRule>>,
 }
 
 impl Sample {
@@ -189,6 +212,9 @@ impl Sample {
             grad: true,
             tolerance: 1.0,
             is_view: false,
+            may_alias: false,
+            layout: ResultLayout::Elementwise,
+            result_dtype: None,
         }
     }
 
@@ -238,6 +264,57 @@ impl Sample {
     #[must_use]
     pub fn view(mut self) -> Sample {
         self.is_view = true;
+        self
+    }
+
+    /// The result may be the first input or a view of it, where its layout allows.
+    #[must_use]
+    pub fn may_alias(mut self) -> Sample {
+        self.may_alias = true;
+        self
+    }
+
+    /// The results are row-major, whatever the inputs.
+    #[must_use]
+    pub fn row_major(mut self) -> Sample {
+        self.layout = ResultLayout::RowMajor;
+        self
+    }
+
+    /// The results have the layout of a copy of input `k`.
+    #[must_use]
+    pub fn layout_like(mut self, k: usize) -> Sample {
+        self.layout = ResultLayout::Like(k);
+        self
+    }
+
+    /// The results are channels-last if one of these inputs suggests it, else row-major.
+    #[must_use]
+    pub fn channels_last_if(mut self, inputs: &'static [usize]) -> Sample {
+        self.layout = ResultLayout::ChannelsLastIf(inputs);
+        self
+    }
+
+    /// The results' layout by a rule of its own, from the inputs' layouts and the result's sizes.
+    #[must_use]
+    pub fn layout_by(
+        mut self,
+        rule: impl Fn(&[Layout], &[usize]) -> Result<Layout> + Send + Sync + 'static,
+    ) -> Sample {
+        self.layout = ResultLayout::By(Box::new(rule));
+        self
+    }
+
+    /// The results are of this dtype, whatever the inputs.
+    #[must_use]
+    pub fn result(self, dtype: DType) -> Sample {
+        self.result_dtype(move |_, _| dtype)
+    }
+
+    /// The dtype of result `k` from the dtype of the inputs.
+    #[must_use]
+    pub fn result_dtype(mut self, rule: impl Fn(usize, DType) -> DType + Send + Sync + 'static) -> Sample {
+        self.result_dtype = Some(Box::new(rule));
         self
     }
 }
