@@ -9,8 +9,8 @@ use crate::guard::{Access, GuardSet, GuardWord};
 use crate::kernel::*;
 use crate::overlap::{Overlap, overlap, self_overlaps};
 use crate::{
-    CallerScope, Category, DType, Device, Error, ErrorKind, Layout, Philox, Result, Scalar, audit, backend,
-    bail, broadcast_sizes, checked_numel,
+    CallerScope, Category, DType, Device, Error, ErrorKind, Layout, Offsets, Philox, Result, Scalar, audit,
+    backend, bail, broadcast_sizes, checked_numel,
 };
 
 fn src(a: &Array) -> Src<'_> {
@@ -158,6 +158,29 @@ pub fn map_into(
     check_broadcast(kernel.name, out, ins)?;
     check_write(kernel.name, out, ins)?;
     run_map(kernel, compute, params, out, ins, &[out])
+}
+
+/// An elementwise op whose first operand is `donor`, to whose sizes the others broadcast. If nobody else holds its
+/// memory, and it has the dtype `out`, the result is written over it; else into a fresh array.
+pub fn map_donated(
+    kernel: &MapKernel,
+    compute: DType,
+    params: &[Scalar],
+    out: DType,
+    donor: Array,
+    others: &[&Array],
+) -> Result<Array> {
+    let ins = [&[&donor], others].concat();
+    one_device(kernel.name, &ins)?;
+    check_broadcast(kernel.name, &donor, others)?;
+    // An operand on the donor's storage would be a second handle to it.
+    if donor.dtype() == out && donor.storage().is_unique() && !self_overlaps(donor.layout()) {
+        run_map(kernel, compute, params, &donor, &ins, &[])?;
+        return Ok(donor);
+    }
+    let result = Array::uninit(donor.layout().dense_like(), out, donor.device())?;
+    run_map(kernel, compute, params, &result, &ins, &[])?;
+    Ok(result)
 }
 
 fn run_map(
@@ -357,29 +380,83 @@ fn same_dtype(op: &'static str, arrays: &[&Array]) -> Result<DType> {
     Ok(first)
 }
 
-/// Matrix products of a batch: `a` is (b, m, k), `b` is (b, k, n), both of any strides; the result is row-major
-/// (b, m, n), or has the fresh layout given.
+/// Matrix products: `a` is (.., m, k) and `b` is (.., k, n) with the same batch dims in front, of any strides (0 where
+/// a batch dim is broadcast). The result is row-major (.., m, n), or has the fresh layout given. Nothing is copied:
+/// batch dims that do not merge into one are looped over.
 pub fn gemm(a: &Array, b: &Array, layout: Option<Layout>) -> Result<Array> {
     let op = "matmul";
     let device = one_device(op, &[a, b])?;
     let dtype = same_dtype(op, &[a, b])?;
-    let (&[ba, m, ka], &[bb, kb, n]) = (a.sizes(), b.sizes()) else {
-        bail!(Shape, op, "batched products take rank 3, got {:?} and {:?}", a.sizes(), b.sizes());
+    let (Some((batch, &[m, ka])), Some((batch_b, &[kb, n]))) =
+        (a.sizes().split_last_chunk::<2>(), b.sizes().split_last_chunk::<2>())
+    else {
+        bail!(Shape, op, "matrix products take rank 2 and more, got {:?} and {:?}", a.sizes(), b.sizes());
     };
-    if ba != bb || ka != kb {
+    if batch != batch_b || ka != kb {
         bail!(Shape, op, "mat1 and mat2 shapes cannot be multiplied ({:?} and {:?})", a.sizes(), b.sizes());
     }
+    let sizes = [batch, &[m, n]].concat();
     let layout = match layout {
         Some(l) => l,
-        None => Layout::contiguous(&[ba, m, n])?,
+        None => Layout::contiguous(&sizes)?,
     };
-    check_sizes(op, "the result", layout.sizes(), &[ba, m, n])?;
+    check_sizes(op, "the result", layout.sizes(), &sizes)?;
     let result = Array::uninit(layout, dtype, device)?;
+    if layout.numel() == 0 {
+        return Ok(result);
+    }
+    let backend = backend::of(device)?;
+    if ka == 0 {
+        backend.fill(dst(&result), Scalar::Int(0))?;
+        return Ok(result);
+    }
     let _guards = guards(op, &[a, b], &[])?;
-    if layout.numel() > 0 {
-        backend::of(device)?.gemm(dst(&result), src(a), src(b))?;
+    for [out, a_part, b_part] in gemm_parts([&layout, a.layout(), b.layout()])? {
+        backend.gemm(
+            Dst { layout: &out, ..dst(&result) },
+            Src { layout: &a_part, ..src(a) },
+            Src { layout: &b_part, ..src(b) },
+        )?;
     }
     Ok(result)
+}
+
+/// Cuts operands of equal batch sizes into products of rank 3: the batch dims that merge in all of them become
+/// one, the others are enumerated.
+fn gemm_parts(operands: [&Layout; 3]) -> Result<Vec<[Layout; 3]>> {
+    let rank = operands[0].rank() - 2;
+    // Merged batch dims, innermost first: size, and the stride in each operand.
+    let mut merged: Vec<(usize, [isize; 3])> = Vec::new();
+    for d in (0..rank).rev().filter(|&d| operands[0].size(d) != 1) {
+        let (size, strides) = (operands[0].size(d), operands.map(|l| l.strides()[d]));
+        match merged.last_mut() {
+            Some((n, inner)) if (0..3).all(|i| strides[i] == inner[i].wrapping_mul(*n as isize)) => {
+                *n *= size
+            }
+            _ => merged.push((size, strides)),
+        }
+    }
+    // The longest run goes to the kernel.
+    let longest = (0..merged.len()).max_by_key(|&i| merged[i].0);
+    let (size, strides) = longest.map_or((1, [0; 3]), |i| merged.remove(i));
+    let outer: Vec<usize> = merged.iter().map(|(n, _)| *n).collect();
+    let starts = |i: usize| -> Result<Offsets> {
+        let strides: Vec<isize> = merged.iter().map(|(_, s)| s[i]).collect();
+        Ok(Layout::new(&outer, &strides, operands[i].offset())?.offsets())
+    };
+    let part = |i: usize, start: usize| -> Result<Layout> {
+        let ([m, n], [rs, cs]) = (matrix(operands[i].sizes()), matrix(operands[i].strides()));
+        Layout::new(&[size, m, n], &[strides[i], rs, cs], start)
+    };
+    starts(0)?
+        .zip(starts(1)?)
+        .zip(starts(2)?)
+        .map(|((a, b), c)| Ok([part(0, a)?, part(1, b)?, part(2, c)?]))
+        .collect()
+}
+
+fn matrix<T: Copy>(dims: &[T]) -> [T; 2] {
+    [dims[dims.len() - 2], dims[dims.len() - 1]]
 }
 
 /// The output size of one spatial dim, or `None` if the (dilated) window does not fit.
@@ -393,6 +470,27 @@ pub fn conv_output_size(
     let padded = size.checked_add(padding[0])?.checked_add(padding[1])?;
     let window = kernel.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
     Some(padded.checked_sub(window)? / stride + 1)
+}
+
+/// Bounds what a kernel computes with along a dim, so that its arithmetic cannot overflow: the padded size is refused
+/// if it is absurd, and a step that is never taken whole is cut down.
+fn window_in_range(
+    op: &'static str,
+    size: usize,
+    padding: [usize; 2],
+    kernel: usize,
+    stride: &mut usize,
+    dilation: &mut usize,
+) -> Result<()> {
+    let padded = size.saturating_add(padding[0]).saturating_add(padding[1]);
+    if padded > i32::MAX as usize {
+        bail!(Overflow, op, "size {size} with padding {padding:?} is beyond 2^31 - 1");
+    }
+    *stride = (*stride).min(padded.max(1));
+    if kernel == 1 {
+        *dilation = 1;
+    }
+    Ok(())
 }
 
 /// A convolution pass with a result of the given fresh layout. Sizes: x (N, C, H, W), weight (K, C/groups, R, S),
@@ -436,12 +534,17 @@ pub fn conv2d(pass: ConvPass, params: &Conv2dParams, layout: Layout, ins: &[&Arr
     if let (ConvPass::Forward, [_, _, bias]) = (pass, ins) {
         check_sizes(op, "bias", bias.sizes(), &[k])?;
     }
+    let mut params = *params;
+    for (i, (size, kernel)) in [(h, r), (wd, s)].into_iter().enumerate() {
+        let before_after = params.padding[i];
+        window_in_range(op, size, before_after, kernel, &mut params.stride[i], &mut params.dilation[i])?;
+    }
     if layout.numel() == 0 {
         return Ok(result);
     }
     let _guards = guards(op, ins, &[])?;
     let srcs: Vec<Src<'_>> = ins.iter().map(|a| src(a)).collect();
-    backend::of(device)?.conv2d(pass, params, dst(&result), &srcs)?;
+    backend::of(device)?.conv2d(pass, &params, dst(&result), &srcs)?;
     Ok(result)
 }
 
@@ -492,6 +595,17 @@ pub fn pool2d(
             params.dilation
         );
     }
+    let mut params = *params;
+    if !matches!(pass, PoolPass::AdaptiveAvg | PoolPass::AdaptiveAvgGrad) {
+        for i in 0..2 {
+            let kernel = params.kernel[i];
+            let padding = [params.padding[i]; 2];
+            window_in_range(op, x[2 + i], padding, kernel, &mut params.stride[i], &mut params.dilation[i])?;
+            // Ceil mode lets a window reach beyond the padding; nothing is there.
+            let padded = x[2 + i] + 2 * padding[0];
+            params.kernel[i] = kernel.min(padded / params.dilation[i] + 1);
+        }
+    }
     if results.iter().all(|r| r.layout().numel() == 0) {
         return Ok(results);
     }
@@ -501,7 +615,7 @@ pub fn pool2d(
     let _guards = guards(op, ins, &[])?;
     let srcs: Vec<Src<'_>> = ins.iter().map(|a| src(a)).collect();
     let dsts: Vec<Dst<'_>> = results.iter().map(dst).collect();
-    backend::of(device)?.pool2d(pass, params, &dsts, &srcs)?;
+    backend::of(device)?.pool2d(pass, &params, &dsts, &srcs)?;
     Ok(results)
 }
 
