@@ -14,8 +14,9 @@ const OP: &str = "checkpoint";
 /// The metadata key that holds everything but tensors, as JSON.
 const KEY: &str = "stridegrad.checkpoint";
 const VERSION: u64 = 1;
-const MODEL: &str = "model.";
-const OPTIMIZER: &str = "optimizer.";
+/// Before the names of the optimizer's tensors: no field's name has a slash. The model's have no prefix, so that the
+/// file serves as a state dict too.
+const OPTIMIZER: &str = "optimizer/";
 
 /// The state of a training run, in one safetensors file that is written atomically.
 ///
@@ -63,7 +64,7 @@ impl Checkpoint {
     /// # Errors
     /// `Io` where it cannot be written. An old file stays as it was then.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let mut tensors = self.model.with_prefix(MODEL);
+        let mut tensors = self.model.clone();
         if let Some(o) = &self.optimizer {
             tensors.extend(o.tensors.with_prefix(OPTIMIZER));
         }
@@ -86,7 +87,7 @@ impl Checkpoint {
             }))).collect::<Map<_, _>>(),
             "extra": self.extra,
         });
-        save_state_with(path, &tensors, BTreeMap::from([(KEY.to_owned(), head.to_string())]))
+        save_state_with(path, &tensors, BTreeMap::from([("format".to_owned(), "pt".to_owned()), (KEY.to_owned(), head.to_string())]))
     }
 
     /// Reads the file at `path`.
@@ -98,7 +99,7 @@ impl Checkpoint {
         let StateFile { state, metadata } = load_state_file(path)?;
         let head = metadata.get(KEY).ok_or_else(|| {
             let text = format!("{}: not a checkpoint, it has no metadata {KEY:?}", path.display());
-            Error::new(ErrorKind::Format, OP, text).hint("load_state reads plain weights")
+            Error::new(ErrorKind::Format, OP, text).hint("SaveLoad::load reads weights from plain files too")
         })?;
         let broken = |what: &str| Error::new(ErrorKind::Format, OP, format!("{}: {what}", path.display()));
         let head: Value = serde_json::from_str(head).map_err(|e| broken("malformed metadata").because(e))?;
@@ -111,6 +112,11 @@ impl Checkpoint {
         }
         read(&head, &state).ok_or_else(|| broken("malformed metadata"))
     }
+}
+
+/// The model's tensors in a file, which may be a checkpoint.
+pub(crate) fn weights(state: &StateDict) -> StateDict {
+    state.iter().filter(|(name, _)| !name.starts_with(OPTIMIZER)).map(|(n, t)| (n, t.clone())).collect()
 }
 
 /// The checkpoint of its JSON and its tensors; `None` where the JSON has another form.
@@ -131,7 +137,7 @@ fn read(head: &Value, state: &StateDict) -> Option<Checkpoint> {
     let generator =
         |g: &Value| Some(GeneratorState { seed: g["seed"].as_u64()?, offset: g["offset"].as_u64()? });
     Some(Checkpoint {
-        model: state.strip_prefix(MODEL),
+        model: weights(state),
         optimizer,
         scheduler,
         epoch: head["epoch"].as_u64()?,

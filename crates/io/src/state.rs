@@ -9,6 +9,7 @@ use stridegrad_core::{Error, ErrorKind, MemoryFormat, Result, bail};
 use stridegrad_nn::{LoadReport, Module, StateDict};
 
 use crate::atomic::write_atomically;
+use crate::checkpoint::weights;
 use crate::safetensors::{Entry, FileDType, SafeTensors, Spec, write};
 
 const OP: &str = "load";
@@ -170,14 +171,13 @@ pub trait SaveLoad: Module {
         save_state(path, &self.state_dict())
     }
 
-    /// Loads parameters and buffers from a safetensors file, ours or PyTorch's; they keep their strides, dtype and
-    /// device. The report tells which names were missing, left over or did not fit.
+    /// Loads parameters and buffers from a safetensors file: a state dict, ours or PyTorch's, or a checkpoint. They keep
+    /// their strides, dtype and device. The report tells which names were missing, left over or did not fit.
     ///
     /// # Errors
     /// `Io` where the file cannot be read; `Format` where it is not valid.
     fn load(&mut self, path: impl AsRef<Path>) -> Result<LoadReport> {
-        let state = load_state(path)?;
-        self.load_state_dict(&state)
+        self.load_state_dict(&weights(&load_state(path)?))
     }
 }
 

@@ -189,6 +189,7 @@ fn resumed<O: Optimizer>(make: impl Fn(&Net) -> O) {
 
     let c = Checkpoint::load(&path).unwrap();
     let mut half = net(0.0);
+    half.load(&path).unwrap().require_complete().unwrap(); // a checkpoint is a state dict too
     half.load_state_dict(&c.model).unwrap().require_complete().unwrap();
     let mut opt = make(&half);
     let mut scheduler = LrScheduler::new(&mut opt, schedule());
