@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use stridegrad_core::kernel::*;
 use stridegrad_core::{
-    Backend, Buffer, DType, DeviceKind, Dst, Error, ErrorKind, Init, MemoryStats, Result, Scalar, Src,
-    backend, bail,
+    Backend, Buffer, DType, DeviceKind, Dst, Error, ErrorKind, Init, MemoryStats, Philox, Result, Scalar,
+    Src, backend, bail,
 };
 
 use crate::loops::View;
@@ -114,5 +114,29 @@ impl Backend for CpuBackend {
     fn conv2d(&self, pass: ConvPass, params: &Conv2dParams, dst: Dst<'_>, srcs: &[Src<'_>]) -> Result<()> {
         let views = srcs.iter().map(|s| View::try_from(*s)).collect::<Result<Vec<_>>>()?;
         dense::conv2d(pass, params, dst.try_into()?, &views)
+    }
+
+    fn arg_reduce(
+        &self,
+        which: Extreme,
+        dim: usize,
+        index: Dst<'_>,
+        value: Option<Dst<'_>>,
+        src: Src<'_>,
+    ) -> Result<()> {
+        let value = value.map(View::try_from).transpose()?;
+        loops::arg::arg_reduce(which, dim, index.try_into()?, value, src.try_into()?)
+    }
+
+    fn scan(&self, scan: Scan, dim: usize, dst: Dst<'_>, src: Src<'_>) -> Result<()> {
+        loops::scan::scan(scan, dim, dst.try_into()?, src.try_into()?)
+    }
+
+    fn index(&self, pass: IndexPass, dim: usize, dst: Dst<'_>, x: Src<'_>, index: Src<'_>) -> Result<()> {
+        loops::index::index(pass, dim, dst.try_into()?, x.try_into()?, index.try_into()?)
+    }
+
+    fn random(&self, dist: Distribution, stream: &Philox, dst: Dst<'_>) -> Result<()> {
+        loops::random::random(dist, stream, dst.try_into()?)
     }
 }

@@ -22,8 +22,8 @@ pub(crate) fn accumulate(dst: View<'_>, src: View<'_>) -> Result<()> {
     }
 }
 
-/// One operand's part in adding rectangles.
-struct Add<C> {
+/// Adds rectangles of one operand to another.
+pub(crate) struct Add<C> {
     to: Raw,
     from: Raw,
     rows: RowsFn<C>,
@@ -35,12 +35,7 @@ fn accumulate_as<C: Compute>(dst: View<'_>, src: View<'_>) -> Result<()> {
     if dst.layout.is_empty() {
         return Ok(());
     }
-    let add = Add::<C> {
-        to: dst.raw,
-        from: src.raw,
-        rows: C::rows_fn(&SUM),
-        plain: dst.dtype() == C::DTYPE && src.dtype() == C::DTYPE && !dst.same_buffer(&src),
-    };
+    let add = Add::<C>::new(dst.raw, src.raw);
     if !dst.layout.is_non_overlapping_and_dense() && self_overlaps(dst.layout) {
         add.in_order(dst.layout, src.layout);
         return Ok(());
@@ -48,12 +43,23 @@ fn accumulate_as<C: Compute>(dst: View<'_>, src: View<'_>) -> Result<()> {
     let nest = Nest::new(&LoopPlan::new(dst.sizes(), &[dst.layout, src.layout])?);
     let chunks = nest.chunks(if nest.transposed { 16 } else { 1 });
     let cost = (nest.rows() * nest.len() * dst.dtype().size()) as u64 / 5;
-    team::par_if(cost, chunks.count(), &|i| add.chunk(&nest, chunks.get(i)));
+    // SAFETY: the nest reaches elements of the layouts only; the output does not overlap itself, so that chunks write
+    // disjoint elements.
+    team::par_if(cost, chunks.count(), &|i| unsafe { add.chunk(&nest, chunks.get(i), [0, 0]) });
     Ok(())
 }
 
 impl<C: Compute> Add<C> {
-    fn chunk(&self, nest: &Nest, chunk: Chunk) {
+    pub(crate) fn new(to: Raw, from: Raw) -> Add<C> {
+        let plain = to.dtype == C::DTYPE && from.dtype == C::DTYPE && to.ptr() != from.ptr();
+        Add { to, from, rows: C::rows_fn(&SUM), plain }
+    }
+
+    /// Adds a chunk of a nest of two operands (output, input), both shifted by some elements.
+    ///
+    /// # Safety
+    /// The shifted elements lie in their buffers; those of the output are distinct and written by this thread alone.
+    pub(crate) unsafe fn chunk(&self, nest: &Nest, chunk: Chunk, shift: [isize; 2]) {
         let direct = |k: usize| self.plain && nest.stride(k) == 1;
         let (rows, len) = match nest.len() {
             n if nest.transposed => (nest.second().min(C::TILE / 64), n.min(64)),
@@ -65,14 +71,16 @@ impl<C: Compute> Add<C> {
             for r in (0..run.rows).step_by(rows) {
                 for c in (0..run.len).step_by(len) {
                     let rect = |k: usize| Rect {
-                        at: run.at[k] + r as isize * nest.row_stride(k) + c as isize * nest.stride(k),
+                        at: run.at[k]
+                            + shift[k]
+                            + r as isize * nest.row_stride(k)
+                            + c as isize * nest.stride(k),
                         rows: rows.min(run.rows - r),
                         row_stride: nest.row_stride(k),
                         len: len.min(run.len - c),
                         stride: nest.stride(k),
                     };
-                    // SAFETY: both rectangles lie in their buffers; the output does not overlap itself, so that this
-                    // chunk alone writes its part.
+                    // SAFETY: by the caller's promise.
                     unsafe { self.rect(rect(0), rect(1)) }
                 }
             }

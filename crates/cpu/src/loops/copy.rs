@@ -65,7 +65,7 @@ fn move_as<T: Copy + Send + Sync + 'static>(nest: &Nest, to: Raw, from: Raw) {
 /// # Safety
 /// Both rectangles have the same shape and lie in memory that may be written and read; they are the same elements or do
 /// not overlap.
-unsafe fn move_rect<T: Copy + 'static>(dst: *mut T, to: Rect, src: *const T, from: Rect) {
+pub(crate) unsafe fn move_rect<T: Copy + 'static>(dst: *mut T, to: Rect, src: *const T, from: Rect) {
     if to.stride == 1 && from.row_stride == 1 && from.stride != 1 && to.rows > 1 {
         // SAFETY: passed on. The rectangles are not the same elements, since their strides differ.
         unsafe {

@@ -142,7 +142,7 @@ impl Rect {
 }
 
 /// `f32`, `f64` or [`Int`]: what loops compute in.
-pub(crate) trait Compute: Expr + Send + Sync + 'static {
+pub(crate) trait Compute: Expr<Mask = bool> + Send + Sync + 'static {
     /// The dtype whose memory holds these very values.
     const DTYPE: DType;
     /// Elements of a tile.

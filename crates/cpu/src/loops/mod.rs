@@ -1,14 +1,18 @@
 //! Elementwise loops, copies, reductions and the like over any strides.
 
 pub(crate) mod accumulate;
+pub(crate) mod arg;
 pub(crate) mod copy;
 pub(crate) mod elem;
+pub(crate) mod index;
 pub(crate) mod map;
 pub(crate) mod nest;
+pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod scan;
 pub(crate) mod transpose;
 
-use stridegrad_core::{DType, Dst, Error, ErrorKind, Layout, Result, Src};
+use stridegrad_core::{DType, Dims, Dst, Error, ErrorKind, Layout, Result, Src};
 
 use crate::team::Ptr;
 
@@ -92,4 +96,14 @@ view_of!(Dst<'a>);
 fn foreign() -> Error {
     Error::new(ErrorKind::Device, "cpu", "an operand's buffer is not in host memory")
         .hint("move it with to(Device::cpu())")
+}
+
+/// A layout without one of its dims, at index 0 of it.
+pub(crate) fn without_dim(layout: &Layout, dim: usize) -> Result<Layout> {
+    let (mut sizes, mut strides) = (Dims::<usize>::new(), Dims::<isize>::new());
+    for d in (0..layout.rank()).filter(|&d| d != dim) {
+        sizes.push(layout.sizes()[d]);
+        strides.push(layout.strides()[d]);
+    }
+    Layout::new(&sizes, &strides, layout.offset())
 }
