@@ -55,9 +55,9 @@ pub(crate) fn index(pass: IndexPass, dim: usize, dst: View<'_>, x: View<'_>, ind
         },
         _ => with_elem!(x.dtype(), T => {
             if x.dtype().is_floating() {
-                scatter::<T>(dim, dst, x, index, |a, b| sum::<f64, T>(a, b))
+                scatter::<T>(dim, dst, x, index, sum::<f64, T>)
             } else {
-                scatter::<T>(dim, dst, x, index, |a, b| sum::<Int, T>(a, b))
+                scatter::<T>(dim, dst, x, index, sum::<Int, T>)
             }
         }),
     }
