@@ -229,8 +229,7 @@ fn search(terms: &[Term], target: i128, steps: &mut usize) -> Option<bool> {
     let modulus = next.gcd / first.gcd;
     let c = first.coefficient / first.gcd;
     let residue = (target / first.gcd % modulus) * inverse(c % modulus, modulus) % modulus;
-    let low = (target - next.reach).max(0).div_euclid(first.coefficient)
-        + i128::from((target - next.reach).max(0) % first.coefficient != 0);
+    let low = (target - next.reach).max(0) / first.coefficient;
     let high = first.bound.min(target / first.coefficient);
     let mut x = low + (residue - low).rem_euclid(modulus);
     while x <= high {

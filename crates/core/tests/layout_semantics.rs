@@ -375,6 +375,10 @@ fn results_in_channels_last() {
     let (x, y) = (channels_last(&[2, 1, 4, 5]), fresh(&[2, 1, 4, 5]));
     is(&result(&[&x, &y]), &[2, 1, 4, 5], &[20, 20, 5, 1]);
     is(&result(&[&y, &x]), &[2, 1, 4, 5], &[20, 20, 5, 1]);
+    // With a number, a 0-dim operand to PyTorch, the strides decide and keep the mark (equal ones: larger size outside).
+    is(&result(&[&x, &Layout::scalar()]), &[2, 1, 4, 5], &[20, 1, 5, 1]);
+    // All channels_last: canonical strides, whatever those of size-1 dims are.
+    is(&result(&[&strided(&[2, 3, 1, 5], &[15, 1, 999, 3])]), &[2, 3, 1, 5], &[15, 1, 15, 3]);
     // A slice of the channels, then + 1.
     let x = channels_last(&[2, 3, 4, 5]).slice(1, None, Some(2), 1).unwrap();
     is(&result(&[&x]), &[2, 2, 4, 5], &[40, 1, 10, 2]);
