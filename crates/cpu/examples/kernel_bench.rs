@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use stridegrad_cpu::conv2d::{self, ConvGeometry, View4, View4Mut};
 use stridegrad_cpu::gemm::{Mat, MatMut, gemm};
+use stridegrad_cpu::pool2d::{self, PoolGeometry};
 use stridegrad_cpu::{isa, team};
 
 /// The least seconds of a call: what it takes when nothing else runs.
@@ -154,9 +155,64 @@ fn convs(filter: &str) {
     }
 }
 
+fn pools(filter: &str) {
+    println!(
+        "pooling f32: GB/s read and written; max forward | max backward | average forward | average backward"
+    );
+    for (name, n, c, h, k, stride, pad) in [
+        ("pool_2x2_32x26", 64, 32, 26, 2, 2, 0),
+        ("pool_2x2_6x24", 64, 6, 24, 2, 2, 0),
+        ("pool_3x3s2_64x112", 8, 64, 112, 3, 2, 1),
+        ("pool_global_512x7", 8, 512, 7, 7, 7, 0),
+    ] {
+        if !name.contains(filter) {
+            continue;
+        }
+        let p = (h + 2 * pad - k) / stride + 1;
+        let g = PoolGeometry {
+            n,
+            c,
+            h,
+            w: h,
+            kernel: [k; 2],
+            stride: [stride; 2],
+            pad: [pad; 2],
+            dilation: [1; 2],
+            p,
+            q: p,
+        };
+        let (x, dy) = (values(n * c * h * h), values(n * c * p * p));
+        let (mut y, mut dx, mut at) = (vec![0f32; dy.len()], vec![0f32; x.len()], vec![0i64; dy.len()]);
+        for last in [false, true] {
+            let strides = |h: usize| {
+                let [c, h] = [c, h].map(|s| s as isize);
+                if last { [c * h * h, 1, h * c, c] } else { [c * h * h, h * h, h, 1] }
+            };
+            let (xs, ys) = (strides(h), strides(p));
+            let (xv, dyv) = (View4::new(x.as_ptr(), xs), View4::new(dy.as_ptr(), ys));
+            let bytes = (4 * (x.len() + y.len())) as f64;
+            let (ym, dxm) = (View4Mut::new(y.as_mut_ptr(), ys), View4Mut::new(dx.as_mut_ptr(), xs));
+            let (atv, atm) = (View4::new(at.as_ptr(), ys), View4Mut::new(at.as_mut_ptr(), ys));
+            let average = pool2d::Average::IncludePad;
+            // SAFETY: dense operands of these sizes and strides.
+            let figures = unsafe {
+                [
+                    report(bytes, || pool2d::max_pool2d(&g, xv, ym, atm)),
+                    report(bytes, || pool2d::max_pool2d_backward(&g, dyv, atv, dxm)),
+                    report(bytes, || pool2d::avg_pool2d(&g, average, xv, ym)),
+                    report(bytes, || pool2d::avg_pool2d_backward(&g, average, dyv, dxm)),
+                ]
+            };
+            let format = if last { "NHWC" } else { "NCHW" };
+            println!("{name:18} {format} {}", figures.join(" | "));
+        }
+    }
+}
+
 fn main() {
     let filter = std::env::args().nth(1).unwrap_or_default();
     println!("instruction set: {:?}", isa::isa());
     gemms(&filter);
     convs(&filter);
+    pools(&filter);
 }

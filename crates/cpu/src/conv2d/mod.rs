@@ -12,7 +12,7 @@
 //! - 1x1 kernels on row-major planes are matrix products ([`crate::gemm`]).
 //! - The input gradient is a forward pass over the output gradient with the kernel transposed and flipped (by strides,
 //!   not by copying); a stride of 2 gives four such passes, one for each phase of the input grid.
-//! - [`weight_grad`](weight_grad()) has its own scheme over the same tiles ([`wgrad`]).
+//! - [`weight_grad`](weight_grad()) has its own scheme over the same tiles ([`wgrad`], [`wgrad_taps`]).
 //! - [`depthwise`] kernels have direct loops.
 //!
 //! Patches are never laid out as a matrix: no im2col. Inputs may alias one another; the output overlaps no input. Every
@@ -28,6 +28,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod wgrad;
+mod wgrad_taps;
 
 pub use int::forward_i64;
 

@@ -3,14 +3,14 @@
 //! Each task copies the input rows of a band of output rows into a padded scratch, plane by plane, columns sorted by
 //! their remainder modulo the step. There, tap (c, r, s) of neighbouring output pixels is a run of neighbouring
 //! elements: the tile's columns are loaded at shifted places, nothing is packed. The weight is interleaved by output
-//! channel.
+//! channel. Kernel rows that lie in the padding are left out.
 //!
 //! Against [`super::rows`] this saves transposing input and output, and wastes no lanes when there are fewer output
 //! channels than a vector holds; it wastes those beyond the end of an output row.
 
 use super::Correlation;
 use crate::gemm::cost;
-use crate::pack::pack_panel;
+use crate::pack::{pack_panel, scatter_tile};
 use crate::scratch::with_scratch;
 use crate::team::{self, Ptr};
 use crate::ukr::{Float, Panels, Ukr};
@@ -24,8 +24,9 @@ const TASK_MACS: usize = 1 << 20;
 pub(super) fn suits<T: Float>(g: &Correlation<T>, u: &Ukr<T>) -> bool {
     let lanes_used = g.q as f64 / (g.q.div_ceil(u.lanes) * u.lanes) as f64;
     let row_bytes = g.c * g.r * ((g.q - 1) * g.stride[1] + g.s * g.dilation[1]) * size_of::<T>();
-    let few = g.k <= u.mr || g.c <= 4;
-    g.y.strides[3] == 1 && few && lanes_used >= 0.7 && row_bytes <= INPUT_BYTES
+    // Transposing a tile to channels-last pays only where lanes would be wasted.
+    let few = g.k < u.lanes || (g.c <= 4 && g.y.strides[3] == 1);
+    few && lanes_used >= 0.7 && row_bytes <= INPUT_BYTES
 }
 
 /// Where things lie in the scratch of one task.
@@ -37,11 +38,11 @@ struct Shape {
     row_len: usize,
     /// Elements of one channel.
     plane: usize,
-    /// The kernel's pairs (weights, input), elements of k in each, and the step between those.
-    pairs: usize,
+    /// Pairs (weights, input) of a kernel row, elements of k in each, and the step between those.
+    pairs_per_row: usize,
     run: usize,
     ldb: isize,
-    /// Each pair's first input element.
+    /// Each pair's first input element, kernel row by kernel row.
     offsets: Vec<isize>,
 }
 
@@ -59,11 +60,11 @@ impl Shape {
         let plane = ((band - 1) * step_h + halo) * row_len;
         // With step 1 the taps of a kernel row are one run.
         let by_runs = step_w == 1;
-        let (pairs, run) = if by_runs { (g.c * g.r, g.s) } else { (g.c * g.r * g.s, 1) };
-        let mut offsets = Vec::with_capacity(pairs);
-        for c in 0..g.c {
-            for r in 0..g.r {
-                for s in 0..if by_runs { 1 } else { g.s } {
+        let (run, runs) = if by_runs { (g.s, 1) } else { (1, g.s) };
+        let mut offsets = Vec::with_capacity(g.c * g.r * runs);
+        for r in 0..g.r {
+            for c in 0..g.c {
+                for s in 0..runs {
                     let column = s * g.dilation[1];
                     let row = c * plane + r * g.dilation[0] * row_len;
                     offsets.push((row + column % step_w * phase_len + column / step_w) as isize);
@@ -71,7 +72,7 @@ impl Shape {
             }
         }
         let ldb = if by_runs { g.dilation[1] as isize } else { 0 };
-        Shape { band, width, row_len, plane, pairs, run, ldb, offsets }
+        Shape { band, width, row_len, plane, pairs_per_row: g.c * runs, run, ldb, offsets }
     }
 }
 
@@ -87,11 +88,11 @@ pub(super) unsafe fn run<T: Float>(g: &Correlation<T>, u: &'static Ukr<T>) {
     with_scratch::<T, _>(g.k * taps, |weights| {
         for kp in 0..panels.len() {
             let (k0, k1) = (panels.start(kp), panels.start(kp + 1));
-            for c in 0..g.c {
-                for r in 0..g.r {
+            for r in 0..g.r {
+                for c in 0..g.c {
                     // SAFETY: the scratch holds the interleaved weight, which is readable (the caller's contract).
                     unsafe {
-                        let dst = weights.add(k0 * taps + (c * g.r + r) * g.s * (k1 - k0));
+                        let dst = weights.add(k0 * taps + (r * g.c + c) * g.s * (k1 - k0));
                         let src = g.weight.at([k0 as isize, c as isize, r as isize, 0]);
                         let strides = (g.weight.strides[0], g.weight.strides[3]);
                         pack_panel(u, dst, k1 - k0, src, strides, k1 - k0, g.s);
@@ -108,6 +109,7 @@ pub(super) unsafe fn run<T: Float>(g: &Correlation<T>, u: &'static Ukr<T>) {
             let rows = b * shape.band..g.p.min((b + 1) * shape.band);
             // Kernels read up to a tile beyond a row's end.
             with_scratch::<T, _>(g.c * shape.plane + u.nr, |input| {
+                let mut tile = [T::default(); 14 * 32];
                 for n in g.n * group / groups..g.n * (group + 1) / groups {
                     // SAFETY: the scratch is this task's; rows of image n are this task's part of y.
                     unsafe {
@@ -131,7 +133,8 @@ pub(super) unsafe fn run<T: Float>(g: &Correlation<T>, u: &'static Ukr<T>) {
                             let base = input.add((p - rows.start) * g.stride[0] * shape.row_len);
                             for kp in 0..panels.len() {
                                 let (k0, k1) = (panels.start(kp), panels.start(kp + 1));
-                                output_row(g, u, shape, weights.get().add(k0 * taps), base, (n, p), (k0, k1));
+                                let weights = weights.get().add(k0 * taps);
+                                output_row(g, u, shape, weights, base, (n, p), (k0, k1), &mut tile);
                             }
                         }
                     }
@@ -145,6 +148,7 @@ pub(super) unsafe fn run<T: Float>(g: &Correlation<T>, u: &'static Ukr<T>) {
 ///
 /// # Safety
 /// As [`run`]; `weights` are the channels' own, `base` the scratch at the output row's first input row.
+#[allow(clippy::too_many_arguments)]
 unsafe fn output_row<T: Float>(
     g: &Correlation<T>,
     u: &Ukr<T>,
@@ -153,33 +157,46 @@ unsafe fn output_row<T: Float>(
     base: *const T,
     (n, p): (usize, usize),
     (k0, k1): (usize, usize),
+    tile: &mut [T; 14 * 32],
 ) {
     let h = k1 - k0;
-    let ys1 = g.y.strides[1];
+    let [_, ys1, _, ys3] = g.y.strides;
+    let direct = ys3 == 1;
+    // Kernel rows that lie inside the image.
+    let h0 = (p * g.stride[0]) as isize - g.pad[0];
+    let dh = g.dilation[0] as isize;
+    let r0 = ((-h0).max(0) as usize).div_ceil(g.dilation[0]).min(g.r);
+    let r1 = (g.h as isize - h0 + dh - 1).div_euclid(dh).clamp(r0 as isize, g.r as isize) as usize;
+    let first = r0 * shape.pairs_per_row;
+    let pairs = (r1 - r0) * shape.pairs_per_row;
     // SAFETY: the caller's contract.
     unsafe {
         for q in (0..g.q).step_by(u.nr) {
             let w = u.nr.min(g.q - q);
             let y = g.y.at([n as isize, k0 as isize, p as isize, q as isize]);
+            let (to, ld) = if direct { (y, ys1) } else { (tile.as_mut_ptr(), u.nr as isize) };
             if let Some((bias, step)) = g.bias {
                 for i in 0..h as isize {
                     let value = *bias.offset((k0 as isize + i) * step);
-                    std::slice::from_raw_parts_mut(y.offset(i * ys1), w).fill(value);
+                    std::slice::from_raw_parts_mut(to.offset(i * ld), w).fill(value);
                 }
             }
             u.interleaved(h, w)(
-                shape.pairs,
+                pairs,
                 shape.run,
-                weights,
+                weights.add(first * shape.run * h),
                 shape.run * h,
                 base.add(q),
-                shape.offsets.as_ptr(),
+                shape.offsets.as_ptr().add(first),
                 shape.ldb,
-                y,
-                ys1,
+                to,
+                ld,
                 w,
                 g.bias.is_some(),
             );
+            if !direct {
+                scatter_tile(u, tile.as_ptr(), u.nr, y, (ys1, ys3), (h, w), false);
+            }
         }
     }
 }

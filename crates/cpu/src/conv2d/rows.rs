@@ -181,8 +181,14 @@ impl<T: Float> Run<'_, T> {
         let mut q = pixels.start % g.q;
         for i in 0..tiles.len() {
             let h = tiles.start(i + 1) - tiles.start(i);
+            // Kernel rows that lie inside the image for at least one pixel; the others would only add zeros.
+            let (mut r0, mut r1) = (g.r, 0);
             for slot in 0..h {
                 let (n, p) = (row / g.p, row % g.p);
+                if slot == 0 || q == 0 {
+                    let (from, to) = self.kernel_rows(p);
+                    (r0, r1) = (r0.min(from), r1.max(to));
+                }
                 out[slot] = g.y.at([n as isize, 0, p as isize, q as isize]);
                 if source.row_offsets.is_empty() {
                     self.point_in_place(&mut table[slot..], (n, p, q), source.zeros.get());
@@ -196,6 +202,7 @@ impl<T: Float> Run<'_, T> {
                     (q, row) = (0, row + 1);
                 }
             }
+            let taps_per_row = source.taps / g.r;
             for kp in kp.clone() {
                 let w = u.nr.min(g.k - kp * u.nr);
                 let offset = (kp * u.nr) as isize * g.y.strides[1];
@@ -209,26 +216,28 @@ impl<T: Float> Run<'_, T> {
                 // SAFETY: the table's pointers reach `run` elements each; the packed panel has full vectors; the
                 // tile's pixels and channels of y are this task's.
                 unsafe {
-                    let b = self.packed.get().add(kp * g.r * g.s * g.c * u.nr);
+                    let b = self.packed.get().add((kp * g.r + r0) * g.s * g.c * u.nr);
+                    let table = table.as_ptr().add(r0 * taps_per_row * ROW_SLOTS);
+                    let taps = (r1 - r0) * taps_per_row;
                     let init = self.bias.get().add(kp * u.nr);
                     let kernel = u.by_rows(h, w);
-                    kernel(
-                        source.taps,
-                        source.run,
-                        table.as_ptr(),
-                        b,
-                        u.nr as isize,
-                        init,
-                        stored.as_ptr(),
-                        w,
-                        false,
-                    );
+                    kernel(taps, source.run, table, b, u.nr as isize, init, stored.as_ptr(), w, false);
                     if !direct {
                         self.store_tile(&tile, &out[..h], offset, w);
                     }
                 }
             }
         }
+    }
+
+    /// The kernel rows `from..to` that lie inside the image for output row p.
+    fn kernel_rows(&self, p: usize) -> (usize, usize) {
+        let g = self.g;
+        let h0 = (p * g.stride[0]) as isize - g.pad[0];
+        let step = g.dilation[0] as isize;
+        let from = ((-h0).max(0) as usize).div_ceil(g.dilation[0]).min(g.r);
+        let to = (g.h as isize - h0 + step - 1).div_euclid(step).clamp(from as isize, g.r as isize);
+        (from, to as usize)
     }
 
     /// The pointers of one pixel into x; `table[t * ROW_SLOTS]` is tap t's.

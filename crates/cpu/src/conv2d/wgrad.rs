@@ -5,10 +5,13 @@
 //! kernel runs over the block's output rows as pairs. With fewer channels than a vector, x is packed as
 //! `[row][pixel][c]` instead and a tile's columns are the `s * c` neighbours of a kernel row.
 //!
+//! With very few channels and many output channels, [`super::wgrad_taps`] wastes fewer lanes.
+//!
 //! If the weight is small, pixels are cut into parts by shape and type; each part packs what it reads, sums into a
 //! private gradient `[k][r][s][c]`, and the parts are added in order. If it is large, there is one part and output
 //! channels are shared out instead.
 
+use super::wgrad_taps as taps;
 use super::{ConvGeometry, View4, View4Mut, copy_input_row};
 use crate::gemm::cost;
 use crate::pack::pack_panel;
@@ -60,18 +63,14 @@ pub(super) unsafe fn run<T: Float>(g: &ConvGeometry, x: View4<T>, dy: View4<T>, 
             return store(g, T::ukr(), std::ptr::null(), 0, dw);
         }
         let u = T::ukr();
-        let merged = g.c < u.lanes && g.dilation[1] == 1;
-        let width = (g.q - 1) * g.stride[1] + (g.s - 1) * g.dilation[1] + 1;
-        let run = Run {
-            g,
-            u,
-            x,
-            dy,
-            panels: Panels::new(g.k, u.mr),
-            merged,
-            width,
-            row_len: width * if merged { g.c } else { u.nr },
-            x_panels: if merged { 1 } else { g.c.div_ceil(u.nr) },
+        let by_taps = taps::suits(g, u);
+        let run = Run::new(g, u, x, dy);
+        let taps = taps::Run::new(g, u, x, dy);
+        let part = |rows: std::ops::Range<usize>, out: *mut T| {
+            for (block, first) in blocks::<T>(g, rows) {
+                // `out` is the part's own gradient.
+                if by_taps { taps.block(block, out, !first) } else { run.block(block, out, !first) }
+            }
         };
         let macs = size.saturating_mul(rows * g.q);
         let parts = MAX_PARTS.min(PART_BYTES / (size * size_of::<T>())).min(macs / PART_MACS).min(rows);
@@ -79,17 +78,32 @@ pub(super) unsafe fn run<T: Float>(g: &ConvGeometry, x: View4<T>, dy: View4<T>, 
         with_scratch::<T, _>(parts * size, |partial| {
             let partial = Ptr::new(partial);
             if parts == 1 {
-                run.part(0..rows, partial.get());
+                part(0..rows, partial.get());
             } else {
                 team::par_if(cost::<T>(macs), parts, &|t| {
                     let rows = rows * t / parts..rows * (t + 1) / parts;
-                    // Part t's own gradient.
-                    run.part(rows, partial.get().add(t * size));
+                    part(rows, partial.get().wrapping_add(t * size));
                 });
             }
-            store(g, u, partial.get(), parts, dw);
+            if by_taps {
+                taps::store(g, partial.get(), parts, dw);
+            } else {
+                store(g, u, partial.get(), parts, dw);
+            }
         });
     }
+}
+
+/// Cuts a part's output rows into blocks; the flag marks the first.
+fn blocks<T>(
+    g: &ConvGeometry,
+    rows: std::ops::Range<usize>,
+) -> impl Iterator<Item = (std::ops::Range<usize>, bool)> {
+    let row_bytes = (g.c * g.w * g.stride[0].min(g.r) + g.q * g.k) * size_of::<T>();
+    let per = BLOCK_PIXELS.div_ceil(g.q).min((BLOCK_BYTES / row_bytes.max(1)).max(1)).min(rows.len());
+    let count = rows.len().div_ceil(per);
+    let at = move |i: usize| rows.start + rows.len() * i / count;
+    (0..count).map(move |b| (at(b)..at(b + 1), b == 0))
 }
 
 /// Adds the parts `[k][r][s][c]` in order and writes the sum (zero if there is none) to dw.
@@ -141,41 +155,84 @@ unsafe fn store<T: Float>(g: &ConvGeometry, u: &Ukr<T>, partial: *const T, parts
 }
 
 /// Output rows of one image that lie together in a block.
-struct Segment {
-    n: usize,
-    p0: usize,
-    count: usize,
+pub(super) struct Segment {
+    pub(super) n: usize,
+    pub(super) p0: usize,
+    pub(super) count: usize,
     /// Its first output row in the block, and first input row.
-    row: usize,
-    input_row: usize,
+    pub(super) row: usize,
+    pub(super) input_row: usize,
 }
 
-impl<T: Float> Run<'_, T> {
-    /// Sums output rows `rows` (of `n * p`) into `out`, which is overwritten.
-    unsafe fn part(&self, rows: std::ops::Range<usize>, out: *mut T) {
-        let g = self.g;
-        let row_bytes = (self.x_panels * self.row_len * g.stride[0].min(g.r) + g.q * g.k) * size_of::<T>();
-        let per = BLOCK_PIXELS.div_ceil(g.q).min((BLOCK_BYTES / row_bytes.max(1)).max(1)).min(rows.len());
-        let blocks = rows.len().div_ceil(per);
-        for b in 0..blocks {
-            let at = |i: usize| rows.start + rows.len() * i / blocks;
-            // SAFETY: as this function's.
-            unsafe { self.block(at(b)..at(b + 1), out, b > 0) };
-        }
-    }
-
-    unsafe fn block(&self, rows: std::ops::Range<usize>, out: *mut T, accumulate: bool) {
-        let (g, u) = (self.g, self.u);
-        let out = Ptr::new(out);
-        let halo = (g.r - 1) * g.dilation[0] + 1;
+impl Segment {
+    /// The segments of a block, and the number of their input rows.
+    pub(super) fn all(g: &ConvGeometry, rows: &std::ops::Range<usize>) -> (Vec<Segment>, usize) {
         let (mut segments, mut row, mut input_rows) = (vec![], 0, 0);
         while row < rows.len() {
             let (n, p0) = ((rows.start + row) / g.p, (rows.start + row) % g.p);
             let count = (g.p - p0).min(rows.len() - row);
-            segments.push(Segment { n, p0, count, row, input_row: input_rows });
+            let segment = Segment { n, p0, count, row, input_row: input_rows };
             row += count;
-            input_rows += (count - 1) * g.stride[0] + halo;
+            input_rows += segment.input_rows(g);
+            segments.push(segment);
         }
+        (segments, input_rows)
+    }
+
+    pub(super) fn input_rows(&self, g: &ConvGeometry) -> usize {
+        (self.count - 1) * g.stride[0] + (g.r - 1) * g.dilation[0] + 1
+    }
+
+    /// Packs output gradients of channels `k0..k0 + h` as `[pixel][width]`, `dst` at the block's first pixel.
+    ///
+    /// # Safety
+    /// dy is readable; `dst` has room for the block's pixels.
+    pub(super) unsafe fn pack_dy<T: Float>(
+        &self,
+        g: &ConvGeometry,
+        u: &Ukr<T>,
+        dy: &View4<T>,
+        (k0, h, width): (usize, usize, usize),
+        dst: *mut T,
+    ) {
+        let [_, ys1, ys2, ys3] = dy.strides;
+        // Rows that continue one another are packed as one.
+        let (runs, len) = if ys2 == g.q as isize * ys3 { (1, self.count * g.q) } else { (self.count, g.q) };
+        for i in 0..runs {
+            let src = dy.at([self.n as isize, k0 as isize, (self.p0 + i) as isize, 0]);
+            // SAFETY: the caller's scratch rows; dy is readable.
+            unsafe {
+                pack_panel(u, dst.add((self.row + i) * g.q * width), width, src, (ys1, ys3), h, len);
+            }
+        }
+    }
+}
+
+impl<'a, T: Float> Run<'a, T> {
+    fn new(g: &'a ConvGeometry, u: &'static Ukr<T>, x: View4<T>, dy: View4<T>) -> Self {
+        let merged = g.c < u.lanes && g.dilation[1] == 1;
+        let width = (g.q - 1) * g.stride[1] + (g.s - 1) * g.dilation[1] + 1;
+        Run {
+            g,
+            u,
+            x,
+            dy,
+            panels: Panels::new(g.k, u.mr),
+            merged,
+            width,
+            row_len: width * if merged { g.c } else { u.nr },
+            x_panels: if merged { 1 } else { g.c.div_ceil(u.nr) },
+        }
+    }
+
+    /// Sums the block's pixels into `out`.
+    ///
+    /// # Safety
+    /// As [`run`]; `out` has room for the gradient.
+    unsafe fn block(&self, rows: std::ops::Range<usize>, out: *mut T, accumulate: bool) {
+        let (g, u) = (self.g, self.u);
+        let out = Ptr::new(out);
+        let (segments, input_rows) = Segment::all(g, &rows);
         let segments = &segments;
         let (x_panel, pixels) = (input_rows * self.row_len, rows.len() * g.q);
         // A tile's columns may be loaded beyond the last pixel's.
@@ -192,7 +249,9 @@ impl<T: Float> Run<'_, T> {
                         self.pack_x(segment, panel, packed.get().add(panel * x_panel));
                     } else {
                         let k0 = self.panels.start(panel - xp);
-                        self.pack_dy(segment, panel - xp, packed_dy.get().add(k0 * pixels));
+                        let h = self.panels.start(panel - xp + 1) - k0;
+                        let dst = packed_dy.get().add(k0 * pixels);
+                        segment.pack_dy(g, u, &self.dy, (k0, h, h), dst);
                     }
                 }
             });
@@ -252,28 +311,13 @@ impl<T: Float> Run<'_, T> {
         let channels =
             if self.merged { (0, g.c, g.c) } else { (panel * u.nr, u.nr.min(g.c - panel * u.nr), u.nr) };
         let pad = g.pad_before.map(|p| p as isize);
-        for i in 0..(segment.count - 1) * g.stride[0] + (g.r - 1) * g.dilation[0] + 1 {
+        for i in 0..segment.input_rows(g) {
             let h = (segment.p0 * g.stride[0] + i) as isize - pad[0];
             // SAFETY: the caller's scratch row.
             unsafe {
                 let to = dst.add((segment.input_row + i) * self.row_len);
                 copy_input_row(u, &self.x, (g.h, g.w), (segment.n, h), (-pad[1], self.width), channels, to);
             }
-        }
-    }
-
-    /// The segment's output gradients, channels of panel `panel`.
-    unsafe fn pack_dy(&self, segment: &Segment, panel: usize, dst: *mut T) {
-        let (g, u) = (self.g, self.u);
-        let [_, ys1, ys2, ys3] = self.dy.strides;
-        let (k0, h) = (self.panels.start(panel), self.panels.start(panel + 1) - self.panels.start(panel));
-        // Rows that continue one another are packed as one.
-        let (runs, len) =
-            if ys2 == g.q as isize * ys3 { (1, segment.count * g.q) } else { (segment.count, g.q) };
-        for i in 0..runs {
-            let src = self.dy.at([segment.n as isize, k0 as isize, (segment.p0 + i) as isize, 0]);
-            // SAFETY: the caller's scratch rows; dy is readable.
-            unsafe { pack_panel(u, dst.add((segment.row + i) * g.q * h), h, src, (ys1, ys3), h, len) };
         }
     }
 }
