@@ -139,4 +139,16 @@ impl Backend for CpuBackend {
     fn random(&self, dist: Distribution, stream: &Philox, dst: Dst<'_>) -> Result<()> {
         loops::random::random(dist, stream, dst.try_into()?)
     }
+
+    fn pool2d(
+        &self,
+        pass: PoolPass,
+        params: &Pool2dParams,
+        dsts: &[Dst<'_>],
+        srcs: &[Src<'_>],
+    ) -> Result<()> {
+        let dsts = dsts.iter().map(|d| View::try_from(*d)).collect::<Result<Vec<_>>>()?;
+        let srcs = srcs.iter().map(|s| View::try_from(*s)).collect::<Result<Vec<_>>>()?;
+        dense::pool2d(pass, params, &dsts, &srcs)
+    }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use stridegrad_core::kernel::{Conv2dParams, ConvPass};
+use stridegrad_core::kernel::{Conv2dParams, ConvPass, Pool2dParams, PoolPass};
 use stridegrad_core::{DType, ErrorKind, Layout, exec};
 
 #[test]
@@ -123,5 +123,88 @@ fn convolutions_of_every_dtype() {
                 assert_eq!(gw.unwrap_err().kind(), ErrorKind::Unsupported);
             }
         }
+    }
+}
+
+fn pool_params(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Pool2dParams {
+    Pool2dParams { kernel, stride, padding, dilation: [1, 1], count_include_pad: true, divisor: None }
+}
+
+#[test]
+fn pooling_of_every_dtype() {
+    let mut rng = Rng::new(25);
+    let (xs, ys) = ([2, 5, 7, 6], [2, 5, 4, 3]);
+    let params = pool_params([2, 2], [2, 2], [1, 0]);
+    let x: Vec<f64> = (0..420).map(|i| ((i * 37) % 101) as f64).collect();
+    let (mut best, mut at, mut mean) = (vec![0.0; 120], vec![0.0; 120], vec![0.0; 120]);
+    for k in 0..120 {
+        let (plane, p, q) = (k / 12, k / 3 % 4, k % 3);
+        best[k] = f64::NEG_INFINITY;
+        for (r, s) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let (h, w) = ((2 * p + r).wrapping_sub(1), 2 * q + s);
+            if h < 7 && w < 6 {
+                let v = x[plane * 42 + h * 6 + w];
+                mean[k] += v / 4.0;
+                if v > best[k] {
+                    (best[k], at[k]) = (v, (h * 6 + w) as f64);
+                }
+            }
+        }
+    }
+    let dy: Vec<f64> = rng.values(120).iter().map(|v| v.round()).collect();
+    let (mut dmax, mut dmean) = (vec![0.0; 420], vec![0.0; 420]);
+    for k in 0..120 {
+        let (plane, p, q) = (k / 12, k / 3 % 4, k % 3);
+        dmax[plane * 42 + at[k] as usize] += dy[k];
+        for (r, s) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let (h, w) = ((2 * p + r).wrapping_sub(1), 2 * q + s);
+            if h < 7 && w < 6 {
+                dmean[plane * 42 + h * 6 + w] += dy[k] / 4.0;
+            }
+        }
+    }
+    let (out, grad) = (Layout::contiguous(&ys).unwrap(), Layout::contiguous(&xs).unwrap());
+    for dtype in DType::ALL.into_iter().filter(|&d| d != DType::Bool) {
+        for (name, l) in layouts(&xs) {
+            let a = array(l, dtype, &x);
+            let r = exec::pool2d(PoolPass::Max, &params, &[(out, dtype), (out, DType::I64)], &[&a]).unwrap();
+            assert_eq!((values(&r[0]), values(&r[1])), (best.clone(), at.clone()), "{dtype} {name}");
+            let m = exec::pool2d(PoolPass::Avg, &params, &[(out, dtype)], &[&a]);
+            if !dtype.is_floating() {
+                assert_eq!(m.unwrap_err().kind(), ErrorKind::Unsupported);
+                continue;
+            }
+            let want: Vec<f64> = mean.iter().map(|&v| rounded(dtype, v)).collect();
+            assert_eq!(values(&m.unwrap()[0]), want, "{dtype} {name}");
+            let b = array(out, dtype, &dy);
+            let g = exec::pool2d(PoolPass::MaxGrad, &params, &[(grad, dtype)], &[&b, &r[1]]).unwrap();
+            assert_eq!(values(&g[0]), dmax, "{dtype} {name}");
+            let g = exec::pool2d(PoolPass::AvgGrad, &params, &[(grad, dtype)], &[&b]).unwrap();
+            assert_eq!(values(&g[0]), dmean, "{dtype} {name}");
+            let one = Layout::contiguous(&[2, 5, 1, 1]).unwrap();
+            let g = exec::pool2d(
+                PoolPass::AdaptiveAvg,
+                &params,
+                &[(one, DType::F32)],
+                &[&array(l, DType::F32, &x)],
+            );
+            for (k, v) in values(&g.unwrap()[0]).into_iter().enumerate() {
+                let want = x[k * 42..(k + 1) * 42].iter().sum::<f64>() / 42.0;
+                assert!((v - want).abs() < 1e-4);
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_outside_the_plane_are_refused() {
+    let (out, grad) =
+        (Layout::contiguous(&[1, 1, 2, 2]).unwrap(), Layout::contiguous(&[1, 1, 4, 4]).unwrap());
+    let dy = array(out, DType::F32, &[1.0; 4]);
+    for bad in [-1.0, 16.0] {
+        let at = array(out, DType::I64, &[0.0, 2.0, bad, 10.0]);
+        let params = pool_params([2, 2], [2, 2], [0, 0]);
+        let e = exec::pool2d(PoolPass::MaxGrad, &params, &[(grad, DType::F32)], &[&dy, &at]).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Index);
     }
 }

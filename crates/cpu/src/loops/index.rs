@@ -71,7 +71,7 @@ fn sum<C: Compute, T: Elem<C>>(a: T, b: T) -> T {
 }
 
 /// Refuses an index outside `0..size`.
-fn check(op: &'static str, index: View<'_>, dim: usize, size: usize) -> Result<()> {
+pub(crate) fn check(op: &'static str, index: View<'_>, dim: usize, size: usize) -> Result<()> {
     if index.layout.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,6 @@
-//! Matrix products and convolutions of any dtype, by the kernels for `f32`, `f64` and `i64`.
+//! Matrix products, convolutions and pooling of any dtype, by the kernels for `f32`, `f64` and `i64`.
+
+mod pool;
 
 use half::{bf16, f16};
 use stridegrad_core::kernel::{Conv2dParams, ConvPass};
@@ -163,6 +165,8 @@ fn geometry(params: &Conv2dParams, x: &Layout, w: &Layout, y: &Layout) -> Result
         q,
     })
 }
+
+pub(crate) use pool::pool2d;
 
 /// Runs `f` with every operand widened.
 fn with_widened<C: Compute>(srcs: &[View<'_>], f: &mut dyn FnMut(&[View<'_>]) -> Result<()>) -> Result<()> {
