@@ -26,6 +26,7 @@ pub use gradcheck::{GradcheckOptions, Outputs, gradcheck, gradgradcheck};
 pub use graph::Hook;
 pub use mode::{GradMode, enable_grad, is_grad_enabled, no_grad};
 pub use operand::Operand;
+pub use stridegrad_cpu::map_kernel;
 pub use ops::{Conv2dOptions, IntoPair, Padding};
 pub use tensor::{HookHandle, Tensor};
 #[cfg(feature = "testkit")]

@@ -189,7 +189,7 @@ impl<D: Dataset> fmt::Debug for DataLoader<D> {
     }
 }
 
-impl<'a, D: Dataset> IntoIterator for &'a DataLoader<D> {
+impl<D: Dataset> IntoIterator for &DataLoader<D> {
     type Item = Result<D::Batch>;
     type IntoIter = Epoch<D>;
     /// Epoch 0.

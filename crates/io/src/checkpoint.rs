@@ -87,7 +87,11 @@ impl Checkpoint {
             }))).collect::<Map<_, _>>(),
             "extra": self.extra,
         });
-        save_state_with(path, &tensors, BTreeMap::from([("format".to_owned(), "pt".to_owned()), (KEY.to_owned(), head.to_string())]))
+        save_state_with(
+            path,
+            &tensors,
+            BTreeMap::from([("format".to_owned(), "pt".to_owned()), (KEY.to_owned(), head.to_string())]),
+        )
     }
 
     /// Reads the file at `path`.

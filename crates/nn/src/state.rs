@@ -146,9 +146,9 @@ impl LoadReport {
     ///
     /// # Errors
     /// `StateDict`, with all the names.
-    pub fn require_complete(self) -> Result<LoadReport> {
+    pub fn require_complete(&self) -> Result<()> {
         match self.is_complete() {
-            true => Ok(self),
+            true => Ok(()),
             false => Err(Error::new(ErrorKind::StateDict, "load_state_dict", self.to_string())),
         }
     }

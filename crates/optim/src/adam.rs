@@ -1,9 +1,8 @@
 //! Adam (Kingma and Ba, 2015), AMSGrad (Reddi et al., 2018) and AdamW (Loshchilov and Hutter, 2019), as
 //! `torch.optim` has them.
 
-use stridegrad_autograd::Tensor;
+use stridegrad_autograd::{Tensor, map_kernel};
 use stridegrad_core::{Result, bail};
-use stridegrad_cpu::map_kernel;
 
 use crate::optimizer::{Optim, Rule, Setting, not_negative};
 
@@ -55,7 +54,7 @@ impl<const DECOUPLED: bool> AdamRule<DECOUPLED> {
 /// Adam: steps of about `lr` in each coordinate; weight decay is part of the gradient.
 ///
 /// ```
-/// use stridegrad_autograd::Tensor;
+/// use stridegrad_autograd::{Tensor, map_kernel};
 /// use stridegrad_optim::{Adam, Optimizer};
 /// let p = Tensor::ones([1]).requires_grad_(true);
 /// let mut opt = Adam::new([p.clone()], 0.1);

@@ -42,7 +42,7 @@ fn clip(params: &[Tensor], max_norm: f64, finite: bool) -> Result<f64> {
         }
         let factor = max_norm / (norm + 1e-6);
         // A NaN scales too, so that it shows.
-        if !(factor >= 1.0) {
+        if factor < 1.0 || factor.is_nan() {
             for g in &grads {
                 g.try_mul_(factor)?;
             }

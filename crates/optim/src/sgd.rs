@@ -1,8 +1,7 @@
 //! Stochastic gradient descent, with momentum (Sutskever et al., 2013, as `torch.optim.SGD` has it).
 
-use stridegrad_autograd::Tensor;
+use stridegrad_autograd::{Tensor, map_kernel};
 use stridegrad_core::{Result, bail};
-use stridegrad_cpu::map_kernel;
 
 use crate::optimizer::{Optim, Rule, Setting, not_negative};
 
@@ -50,7 +49,7 @@ impl SgdRule {
 /// Stochastic gradient descent: `p -= lr * v` with the velocity `v = momentum * v + (1 - dampening) * g`.
 ///
 /// ```
-/// use stridegrad_autograd::Tensor;
+/// use stridegrad_autograd::{Tensor, map_kernel};
 /// use stridegrad_optim::{Optimizer, Sgd};
 /// let p = Tensor::ones([1]).requires_grad_(true);
 /// let mut opt = Sgd::new([p.clone()], 0.1).momentum(0.9);

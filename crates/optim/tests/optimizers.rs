@@ -85,7 +85,7 @@ fn groups_have_settings_of_their_own() {
     let (p, q) = (parameter(1.0), parameter(1.0));
     let mut opt = Sgd::new([p.clone()], 0.1).group([q.clone()], |g| g.lr(0.5).weight_decay(1.0));
     assert_eq!(opt.lrs(), [0.1, 0.5]);
-    p.mul(&p).add(&q.mul(&q)).sum().backward();
+    p.mul(&p).add(q.mul(&q)).sum().backward();
     opt.step();
     close(&[p.item::<f64>(), q.item::<f64>()], &[0.8, -0.5]);
     opt.set_lrs(&[1.0, 2.0]).unwrap();
@@ -187,7 +187,7 @@ fn half_precision_and_strides_are_kept() {
 fn clipping() {
     let (p, q) = (parameter(1.5), parameter(2.0));
     let params = [p.clone(), q.clone(), parameter(9.0)];
-    p.mul(&p).add(&q.mul(&q)).sum().backward(); // gradients 3 and 4
+    p.mul(&p).add(q.mul(&q)).sum().backward(); // gradients 3 and 4
     assert_eq!(clip_grad_norm(&params, 10.0), 5.0);
     assert_eq!(p.grad().unwrap().item::<f64>(), 3.0);
     assert_eq!(clip_grad_norm(&params, 1.0), 5.0);

@@ -8,7 +8,7 @@ use crate::faces::faces;
 
 faces! {
     /// Writes `kernel(operands, params)` into this tensor, elementwise; operands broadcast to its sizes, and this
-    /// tensor may be one of them. Kernels are declared with `stridegrad_cpu::map_kernel!`.
+    /// tensor may be one of them. Kernels are declared with [`map_kernel!`](crate::map_kernel).
     ///
     /// Autograd does not follow it: refused where a tensor that takes part requires grad, except under `no_grad`.
     pub fn map_ | try_map_(&self, kernel: &'static MapKernel, params: &[f64], operands: &[&Tensor]) -> () {

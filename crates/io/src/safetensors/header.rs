@@ -97,7 +97,7 @@ pub(super) fn parse_json(json: &[u8], start: usize, file_len: usize) -> Result<H
 /// Sorted by their offsets the tensors must cover the data area: no hole, no overlap, nothing before or after.
 fn tile(mut raw: RawHeader, start: usize, file_len: usize) -> Result<Header> {
     let data_len = file_len - start;
-    raw.tensors.sort_by(|(_, a), (_, b)| a.data_offsets.cmp(&b.data_offsets));
+    raw.tensors.sort_by_key(|(_, t)| t.data_offsets);
     let mut at = 0usize;
     let mut entries = Vec::with_capacity(raw.tensors.len());
     for (name, t) in raw.tensors {
