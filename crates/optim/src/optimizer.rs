@@ -150,7 +150,8 @@ impl<R: Rule> Optim<R> {
 
     #[track_caller]
     pub(crate) fn with(params: impl IntoIterator<Item = Tensor>, rule: R) -> Optim<R> {
-        Optim::try_with(params, rule).unwrap_or_else(|e| e.at(Location::caller()).raise())
+        let caller = Location::caller();
+        Optim::try_with(params, rule).unwrap_or_else(|e| e.at(caller).raise())
     }
 
     /// Adds parameters under settings of their own: `change` gets those of the first group.
@@ -159,7 +160,8 @@ impl<R: Rule> Optim<R> {
     /// As [`try_group`](Optim::try_group) fails.
     #[track_caller]
     pub fn group(self, params: impl IntoIterator<Item = Tensor>, change: impl FnOnce(R) -> R) -> Optim<R> {
-        self.try_group(params, change).unwrap_or_else(|e| e.at(Location::caller()).raise())
+        let caller = Location::caller();
+        self.try_group(params, change).unwrap_or_else(|e| e.at(caller).raise())
     }
 
     /// Fallible form of [`group`](Optim::group).

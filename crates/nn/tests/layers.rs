@@ -1,0 +1,129 @@
+//! Layers: initial values, refusals, and what forward computes.
+
+use stridegrad_autograd::Tensor;
+use stridegrad_core::{DType, ErrorKind};
+use stridegrad_nn::init::{Fans, fans};
+use stridegrad_nn::*;
+
+fn init() -> Init {
+    Init::cpu().seed(7)
+}
+
+fn values(t: &Tensor) -> Vec<f32> {
+    t.to_vec()
+}
+
+/// All values within `bound` of 0, and some of them far out on both sides.
+#[track_caller]
+fn spread_over(t: &Tensor, bound: f32) {
+    let v = values(t);
+    assert!(v.iter().all(|x| x.abs() <= bound), "beyond {bound}");
+    assert!(v.iter().any(|&x| x > 0.8 * bound) && v.iter().any(|&x| x < -0.8 * bound), "not up to {bound}");
+}
+
+#[test]
+fn linear_and_conv_are_initialised_as_pytorch_does() {
+    let l = Linear::builder(100, 50).build(&mut init());
+    assert_eq!((l.weight.sizes(), l.in_features(), l.out_features()), (&[50, 100][..], 100, 50));
+    spread_over(&l.weight, 0.1);
+    spread_over(l.bias.as_ref().unwrap(), 0.1);
+    let c = Conv2d::builder(8, 32, (3, 5)).groups(2).build(&mut init());
+    assert_eq!(c.weight.sizes(), [32, 4, 3, 5]);
+    spread_over(&c.weight, 1.0 / 60f32.sqrt());
+    spread_over(c.bias.as_ref().unwrap(), 1.0 / 60f32.sqrt());
+    assert!(c.weight.requires_grad() && c.weight.is_leaf() && c.bias.unwrap().requires_grad());
+    assert!(Linear::builder(2, 2).bias(false).build(&mut init()).bias.is_none());
+    let none = Linear::builder(0, 3).build(&mut init());
+    assert_eq!((none.weight.sizes(), values(&none.bias.unwrap())), (&[3, 0][..], vec![0.0; 3]));
+}
+
+#[test]
+fn the_seed_decides_and_draws_differ() {
+    let w = |init: &mut Init| values(&Linear::builder(5, 5).build(init).weight);
+    assert_eq!(w(&mut init()), w(&mut init()));
+    assert_ne!(w(&mut init()), w(&mut Init::cpu().seed(8)));
+    let mut one = init();
+    assert_ne!(w(&mut one), w(&mut one));
+    let double = Linear::builder(5, 5).build(&mut init().dtype(DType::F64));
+    assert_eq!(double.weight.dtype(), DType::F64);
+    let half = Linear::builder(5, 5).build(&mut init().dtype(DType::BF16));
+    assert_eq!(half.bias.unwrap().dtype(), DType::BF16);
+    let refused = Linear::builder(5, 5).try_build(&mut init().dtype(DType::I64));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::DType);
+}
+
+#[test]
+fn fans_and_gains() {
+    assert_eq!(fans(&[8, 4, 3, 3]).unwrap(), Fans { fan_in: 36, fan_out: 72 });
+    assert_eq!(fans(&[5, 3]).unwrap(), Fans { fan_in: 3, fan_out: 5 });
+    assert_eq!(fans(&[5]).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(fans(&[usize::MAX, 2, 2]).unwrap_err().kind(), ErrorKind::Overflow);
+    use stridegrad_nn::init::Nonlinearity::*;
+    let gains = [Linear, Sigmoid, Tanh, Relu, LeakyRelu(3f64.sqrt()), Selu].map(|n| n.gain());
+    let want = [1.0, 1.0, 5.0 / 3.0, 2f64.sqrt(), 0.5f64.sqrt(), 0.75];
+    assert!(gains.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-12), "{gains:?}");
+}
+
+#[test]
+fn initialisers() {
+    spread_over(&init().kaiming_uniform(&[64, 4, 3, 3], 2f64.sqrt()).unwrap(), (6.0f32 / 36.0).sqrt());
+    spread_over(&init().xavier_uniform(&[30, 20], 1.0).unwrap(), (6.0f32 / 50.0).sqrt());
+    let std = |t: &Tensor| {
+        let v = values(t);
+        (v.iter().map(|x| x * x).sum::<f32>() / v.len() as f32).sqrt()
+    };
+    let k = init().kaiming_normal(&[400, 100], 1.0).unwrap();
+    assert!((std(&k) - 0.1).abs() < 0.002, "{}", std(&k));
+    let x = init().xavier_normal(&[300, 100], 1.0).unwrap();
+    assert!((std(&x) - (2f32 / 400.0).sqrt()).abs() < 0.002, "{}", std(&x));
+    assert_eq!(init().kaiming_uniform(&[3], 1.0).unwrap_err().kind(), ErrorKind::Shape);
+    let empty = init().kaiming_uniform(&[0, 3], 1.0).unwrap();
+    assert_eq!(empty.numel(), 0);
+    assert!(init().constant(&[2], 3.0).unwrap().requires_grad());
+    assert!(!init().buffer(&[2], 3.0).unwrap().requires_grad());
+}
+
+#[test]
+fn linear_computes() {
+    let mut l = Linear::builder(2, 3).build(&mut init());
+    l.weight = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2]);
+    l.bias = Some(Tensor::from_slice(&[0.5f32, 0.0, -0.5], [3]));
+    let x = Tensor::from_slice(&[1.0f32, 1.0, 0.0, 1.0], [2, 2]);
+    assert_eq!(values(&l.forward(&x)), [3.5, 7.0, 10.5, 2.5, 4.0, 5.5]);
+}
+
+#[test]
+fn conv_builders_refuse_what_makes_no_sense() {
+    let refused = |b: Conv2dBuilder, says: &str| {
+        let e = b.try_build(&mut init()).expect_err(says);
+        assert_eq!(e.kind(), ErrorKind::Argument);
+        assert!(e.to_string().contains(says), "{e}");
+    };
+    refused(Conv2d::builder(3, 4, 3).groups(2), "divisible by 2");
+    refused(Conv2d::builder(4, 3, 3).groups(2), "divisible by 2");
+    refused(Conv2d::builder(4, 4, 3).groups(0), "divisible by 0");
+    refused(Conv2d::builder(4, 0, 3), "none may be 0");
+    refused(Conv2d::builder(4, 4, [3, 0]), "none may be 0");
+    refused(Conv2d::builder(4, 4, 3).stride(0), "none may be 0");
+    refused(Conv2d::builder(4, 4, 3).dilation([1, 0]), "none may be 0");
+    refused(Conv2d::builder(4, 4, 3).stride(2).padding(Padding::Same), "same");
+}
+
+#[test]
+fn sequential_names_and_copies() {
+    let init = &mut init();
+    let net = Sequential::new()
+        .add(Conv2d::builder(1, 2, 3).padding(1).build(init))
+        .add(Relu)
+        .add(Flatten::new())
+        .add(Sequential::new().add(Linear::builder(32, 4).build(init)))
+        .add(Lambda(|x| x.mul(2.0)));
+    let names: Vec<_> = net.named_parameters().into_iter().map(|(n, _)| n).collect();
+    assert_eq!(names, ["0.weight", "0.bias", "3.0.weight", "3.0.bias"]);
+    assert_eq!(format!("{net:?}"), "Sequential [Conv2d, Relu, Flatten, Sequential, Lambda]");
+    let x = Tensor::ones([2, 1, 4, 4]);
+    let copy = net.duplicate();
+    assert_eq!(values(&copy.forward(&x)), values(&net.forward(&x)));
+    assert!(!copy.parameters()[0].shares_storage(&net.parameters()[0]));
+    assert!(Sequential::new().forward(&x).is_same(&x));
+}
