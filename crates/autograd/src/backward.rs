@@ -146,3 +146,17 @@ impl<R: Into<Operand>> std::ops::MulAssign<R> for Tensor {
         self.mul_(rhs);
     }
 }
+
+impl<R: Into<Operand>> std::ops::SubAssign<R> for Tensor {
+    #[track_caller]
+    fn sub_assign(&mut self, rhs: R) {
+        self.sub_(rhs);
+    }
+}
+
+impl<R: Into<Operand>> std::ops::DivAssign<R> for Tensor {
+    #[track_caller]
+    fn div_assign(&mut self, rhs: R) {
+        self.div_(rhs);
+    }
+}

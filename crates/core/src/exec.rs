@@ -247,6 +247,41 @@ pub fn copy_to(a: &Array, layout: Layout, dtype: DType) -> Result<Array> {
     Ok(result)
 }
 
+/// Arrays one after another along `dim`, converted to `dtype`, in a fresh array of the given layout.
+pub fn cat(op: &'static str, dim: usize, layout: Layout, dtype: DType, parts: &[&Array]) -> Result<Array> {
+    let device = one_device(op, parts)?;
+    // The windows must tile the result: that is what makes all of it initialised.
+    let mut windows = Vec::with_capacity(parts.len());
+    let mut start = 0usize;
+    for a in parts {
+        let fits = a.sizes().len() == layout.rank()
+            && (0..layout.rank()).all(|i| i == dim || a.sizes()[i] == layout.size(i));
+        if dim >= layout.rank() || !fits {
+            bail!(
+                Shape,
+                op,
+                "a part of sizes {:?} does not fit {:?} along dim {dim}",
+                a.sizes(),
+                layout.sizes()
+            );
+        }
+        let length = a.sizes()[dim];
+        windows.push(layout.narrow(dim as i64, start as i64, length as i64)?);
+        start += length;
+    }
+    if dim >= layout.rank() || start != layout.size(dim) {
+        bail!(Shape, op, "the parts do not fill {:?} along dim {dim}", layout.sizes());
+    }
+    let result = Array::uninit(layout, dtype, device)?;
+    let _guards = guards(op, parts, &[])?;
+    let backend = backend::of(device)?;
+    for (window, a) in windows.iter().zip(parts).filter(|(w, _)| w.numel() > 0) {
+        let out = Dst { buffer: &result.storage().inner().buffer, layout: window, dtype };
+        backend.copy(out, src(a))?;
+    }
+    Ok(result)
+}
+
 /// A copy that the user did not ask for, because `op` cannot work on the strides as they are. The audit counts
 /// and may forbid it.
 pub fn materialize(a: &Array, layout: Layout, op: &'static str, reason: &'static str) -> Result<Array> {

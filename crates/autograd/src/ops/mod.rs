@@ -6,35 +6,92 @@
 pub(crate) mod elementwise;
 pub(crate) mod pair;
 
+pub(crate) mod abs;
 pub(crate) mod add;
+pub(crate) mod amax;
+pub(crate) mod any;
+pub(crate) mod argmax;
 pub(crate) mod as_strided;
+pub(crate) mod bitwise;
 pub(crate) mod cast;
+pub(crate) mod cat;
+pub(crate) mod ceil;
+pub(crate) mod clamp;
+pub(crate) mod compare;
 pub(crate) mod contiguous;
 pub(crate) mod conv2d;
 pub(crate) mod copy_;
+pub(crate) mod cos;
+pub(crate) mod cumsum;
 pub(crate) mod diagonal;
 pub(crate) mod div;
+pub(crate) mod elu;
+pub(crate) mod erf;
 pub(crate) mod exp;
 pub(crate) mod expand;
+pub(crate) mod expm1;
 pub(crate) mod fill_;
+pub(crate) mod flip;
+pub(crate) mod floor;
+pub(crate) mod floor_divide;
+pub(crate) mod fmod;
+pub(crate) mod gather;
+pub(crate) mod gelu;
+pub(crate) mod index_select;
+pub(crate) mod isnan;
+pub(crate) mod leaky_relu;
 pub(crate) mod linear;
+pub(crate) mod log;
+pub(crate) mod log1p;
+pub(crate) mod log2;
+pub(crate) mod logical;
+pub(crate) mod logsumexp;
 pub(crate) mod map_;
+pub(crate) mod masked_fill;
 pub(crate) mod matmul;
+pub(crate) mod max;
+pub(crate) mod maximum;
+pub(crate) mod mean;
+pub(crate) mod minimum;
 pub(crate) mod mul;
 pub(crate) mod neg;
+pub(crate) mod norm;
+pub(crate) mod one_hot;
 pub(crate) mod outer;
 pub(crate) mod permute;
+pub(crate) mod pow;
+pub(crate) mod prod;
+pub(crate) mod reciprocal;
 pub(crate) mod relu;
+pub(crate) mod remainder;
+pub(crate) mod repeat;
 pub(crate) mod reversed;
+pub(crate) mod round;
+pub(crate) mod rsqrt;
 pub(crate) mod select;
+pub(crate) mod sigmoid;
+pub(crate) mod sign;
+pub(crate) mod silu;
+pub(crate) mod sin;
 pub(crate) mod slice;
+pub(crate) mod softmax;
+pub(crate) mod softplus;
 pub(crate) mod split;
+pub(crate) mod sqrt;
+pub(crate) mod square;
 pub(crate) mod squeeze;
 pub(crate) mod sub;
 pub(crate) mod sum;
+pub(crate) mod tan;
+pub(crate) mod tanh;
+pub(crate) mod tril;
+pub(crate) mod trunc;
 pub(crate) mod unfold;
+pub(crate) mod var;
 pub(crate) mod view;
+pub(crate) mod where_;
 
+pub use clamp::Bound;
 pub use conv2d::{Conv2dOptions, Padding};
 pub use pair::IntoPair;
 
@@ -42,18 +99,74 @@ pub use pair::IntoPair;
 #[cfg(feature = "testkit")]
 pub fn registry() -> Vec<crate::spec::OpSpec> {
     vec![
+        abs::spec(),
         add::spec(),
-        conv2d::spec_conv1d(),
+        amax::spec(),
+        any::spec(),
+        argmax::spec(),
+        bitwise::spec(),
+        cat::spec(),
+        ceil::spec(),
+        clamp::spec(),
+        compare::spec(),
         conv2d::spec(),
+        conv2d::spec_conv1d(),
+        cos::spec(),
+        cumsum::spec(),
         div::spec(),
+        elu::spec(),
+        erf::spec(),
         exp::spec(),
+        expm1::spec(),
+        flip::spec(),
+        floor::spec(),
+        floor_divide::spec(),
+        fmod::spec(),
+        gather::spec(),
+        gelu::spec(),
+        index_select::spec(),
+        isnan::spec(),
+        leaky_relu::spec(),
         linear::spec(),
+        log1p::spec(),
+        log2::spec(),
+        log::spec(),
+        logical::spec(),
+        logsumexp::spec(),
+        masked_fill::spec(),
         matmul::spec(),
+        max::spec(),
+        maximum::spec(),
+        mean::spec(),
+        minimum::spec(),
         mul::spec(),
         neg::spec(),
+        norm::spec(),
+        one_hot::spec(),
         outer::spec(),
+        pow::spec(),
+        prod::spec(),
+        reciprocal::spec(),
         relu::spec(),
+        remainder::spec(),
+        repeat::spec(),
+        round::spec(),
+        rsqrt::spec(),
+        sigmoid::spec(),
+        sign::spec(),
+        silu::spec(),
+        sin::spec(),
+        softmax::spec(),
+        softplus::spec(),
+        sqrt::spec(),
+        square::spec(),
         sub::spec(),
         sum::spec(),
+        tan::spec(),
+        tanh::spec(),
+        tril::spec(),
+        trunc::spec(),
+        var::spec(),
+        where_::spec(),
     ]
 }
