@@ -59,7 +59,11 @@ fn main() -> ExitCode {
             gradcheck(|t| neighbours(&t[0]), &[x.clone()], options().layouts(false)),
             true,
         ),
-        report("neighbours, in every layout", gradcheck(|t| neighbours(&t[0]), &[x.clone()], options()), false),
+        report(
+            "neighbours, in every layout",
+            gradcheck(|t| neighbours(&t[0]), &[x.clone()], options()),
+            false,
+        ),
         report("neighbours by slices", gradcheck(|t| neighbours_of_any(&t[0]), &[x], options()), true),
         // Differences cannot be told from values that f32 has rounded.
         report(
