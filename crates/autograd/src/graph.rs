@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use stridegrad_core::{Array, CallerScope, DType, Device, Error, ErrorKind, Layout, Result};
+use stridegrad_core::{Array, CallerScope, DType, Error, ErrorKind, Layout, Result};
 
 use crate::Tensor;
 
@@ -64,20 +64,19 @@ impl Drop for ViewCell {
     }
 }
 
-/// Layout, dtype and device of a node's output: the geometry of its gradient buffer.
+/// Layout and dtype of a node's output: the geometry of its gradient buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     /// Dense, offset 0.
     pub(crate) layout: Layout,
     pub(crate) dtype: DType,
-    pub(crate) device: Device,
 }
 
 impl Geometry {
     /// A dense array's own strides, else row-major ones (PyTorch's gradient layout contract).
     pub(crate) fn of(a: &Array) -> Result<Geometry> {
         let layout = gradient_layout(a.layout())?;
-        Ok(Geometry { layout, dtype: a.dtype(), device: a.device() })
+        Ok(Geometry { layout, dtype: a.dtype() })
     }
 }
 

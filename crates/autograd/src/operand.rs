@@ -1,6 +1,6 @@
 //! What stands on the other side of a binary op: a tensor or a Rust number.
 
-use stridegrad_core::{Array, DType, Device, Layout, Result, Scalar, TypeArg, exec};
+use stridegrad_core::{DType, Device, Layout, Result, Scalar, TypeArg, exec};
 
 use crate::Tensor;
 
@@ -61,9 +61,5 @@ impl Tensor {
 
     pub(crate) fn of_scalar(s: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
         Ok(Tensor::from_array(exec::full(Layout::scalar(), s, dtype, device)?))
-    }
-
-    pub(crate) fn zeros_array(sizes: &[usize], dtype: DType, device: Device) -> Result<Array> {
-        Array::zeros(Layout::contiguous(sizes)?, dtype, device)
     }
 }

@@ -115,8 +115,7 @@ impl Tensor {
 fn cut_edge(op: &'static str, parent: &Tensor, whole: Layout, at: Layout) -> Result<Option<Edge>> {
     let Some(edge) = parent.edge() else { return Ok(None) };
     let array = parent.array();
-    let geometry =
-        Geometry { layout: Layout::contiguous(at.sizes())?, dtype: array.dtype(), device: array.device() };
+    let geometry = Geometry { layout: Layout::contiguous(at.sizes())?, dtype: array.dtype() };
     let kind = Kind::Op {
         backward: Box::new(move |_, g| {
             Ok(vec![g[0].as_ref().map(|g| transfer(g, at, whole, whole.numel())).transpose()?])

@@ -42,8 +42,7 @@ fn edge(parent: &Tensor, from: Layout, to: Layout) -> Result<Option<Edge>> {
     let end = |l: &Layout| l.span().map_or(0, |(_, hi)| hi + 1);
     let extent = end(&from).max(end(&to));
     let shares = shares(array, &from, extent)?;
-    let geometry =
-        Geometry { layout: Layout::contiguous(to.sizes())?, dtype: array.dtype(), device: array.device() };
+    let geometry = Geometry { layout: Layout::contiguous(to.sizes())?, dtype: array.dtype() };
     let kind = Kind::Op {
         backward: Box::new(move |_, g| {
             let Some(g) = &g[0] else { return Ok(vec![None]) };
