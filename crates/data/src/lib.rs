@@ -7,9 +7,11 @@ mod loader;
 mod mnist;
 mod prefetch;
 mod sampler;
+mod tensors;
 
 pub use dataset::{Dataset, ToDevice};
 pub use idx::Idx;
 pub use loader::{DataLoader, Epoch};
 pub use mnist::Mnist;
 pub use sampler::Sampler;
+pub use tensors::TensorDataset;

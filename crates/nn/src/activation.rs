@@ -23,7 +23,52 @@ macro_rules! elementwise {
 elementwise! {
     /// max(x, 0).
     Relu = relu;
+    /// The logistic function, 1 / (1 + e^-x).
+    Sigmoid = sigmoid;
+    /// The hyperbolic tangent.
+    Tanh = tanh;
+    /// x times the logistic function of x, also called swish.
+    Silu = silu;
+    /// x times the normal distribution function of x.
+    Gelu = gelu;
+    /// ln(1 + e^x).
+    Softplus = softplus;
+}
 
+macro_rules! with_setting {
+    ($($(#[$doc:meta])* $layer:ident($setting:ident: $t:ty) = $op:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Module, Debug, Clone, Copy, PartialEq)]
+        #[module(crate = "crate")]
+        pub struct $layer {
+            $setting: $t,
+        }
+
+        impl $layer {
+            #[doc = concat!("With this ", stringify!($setting), ".")]
+            pub fn new($setting: $t) -> $layer {
+                $layer { $setting }
+            }
+        }
+
+        impl Forward for $layer {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Tensor {
+                x.$op(self.$setting)
+            }
+        }
+    )*};
+}
+
+with_setting! {
+    /// x, or the slope times x below 0; PyTorch's default slope is 0.01.
+    LeakyRelu(slope: f64) = leaky_relu;
+    /// x, or alpha (e^x - 1) below 0; PyTorch's default alpha is 1.
+    Elu(alpha: f64) = elu;
+    /// Values along a dim as parts of their sum after e^x.
+    Softmax(dim: i64) = softmax;
+    /// The logarithm of the softmax along a dim.
+    LogSoftmax(dim: i64) = log_softmax;
 }
 
 /// The input itself.

@@ -10,7 +10,9 @@ mod sequential;
 mod state;
 mod visit;
 
-pub use activation::{Flatten, Identity, Lambda, Relu};
+pub use activation::{
+    Elu, Flatten, Gelu, Identity, Lambda, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
+};
 pub use conv::{Conv2d, Conv2dBuilder};
 pub use init::Init;
 pub use linear::{Linear, LinearBuilder};

@@ -127,3 +127,27 @@ fn sequential_names_and_copies() {
     assert!(!copy.parameters()[0].shares_storage(&net.parameters()[0]));
     assert!(Sequential::new().forward(&x).is_same(&x));
 }
+
+#[test]
+fn activations_are_the_ops() {
+    let x = Tensor::linspace(-2.0, 2.0, 8).view([2, 4]);
+    let pairs: [(Box<dyn Forward>, Tensor); 12] = [
+        (Box::new(Relu), x.relu()),
+        (Box::new(Sigmoid), x.sigmoid()),
+        (Box::new(Tanh), x.tanh()),
+        (Box::new(Silu), x.silu()),
+        (Box::new(Gelu), x.gelu()),
+        (Box::new(Softplus), x.softplus()),
+        (Box::new(LeakyRelu::new(0.1)), x.leaky_relu(0.1)),
+        (Box::new(Elu::new(0.7)), x.elu(0.7)),
+        (Box::new(Softmax::new(0)), x.softmax(0)),
+        (Box::new(LogSoftmax::new(1)), x.log_softmax(1)),
+        (Box::new(Identity), x.clone()),
+        (Box::new(Flatten::dims(0, -1)), x.ravel()),
+    ];
+    for (layer, want) in &pairs {
+        let y = layer.forward(&x);
+        assert_eq!((y.sizes(), values(&y)), (want.sizes(), values(want)));
+        assert!(layer.parameters().is_empty());
+    }
+}
