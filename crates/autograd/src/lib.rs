@@ -28,8 +28,7 @@ pub use graph::Hook;
 pub use index::{Ellipsis, IndexItem, NewAxis};
 pub use mode::{GradMode, enable_grad, is_grad_enabled, no_grad};
 pub use operand::Operand;
-pub use ops::Bound;
-pub use ops::{Conv2dOptions, IntoPair, Padding};
+pub use ops::options::*;
 pub use stridegrad_cpu::map_kernel;
 pub use tensor::{HookHandle, Tensor};
 #[cfg(feature = "testkit")]

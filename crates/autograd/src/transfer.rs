@@ -13,7 +13,8 @@ use crate::graph::Recorder;
 pub(crate) fn transfer(x: &Tensor, from: Layout, to: Layout, extent: usize) -> Result<Tensor> {
     let rec = Recorder::new("transfer", &[x]);
     let line = line_of(x.array(), &from, extent)?;
-    let window = line.with_layout(to)?;
+    // The line may be a part of `x`'s storage: places count from its start.
+    let window = line.with_layout(to.with_offset(to.offset() + line.layout().offset())?)?;
     let covers = to.is_non_overlapping_and_dense() && to.numel() == extent;
     // The line is ours alone: a window that covers it needs no copy.
     let out = if covers { window } else { exec::copy_to(&window, to.dense_like(), window.dtype())? };

@@ -122,6 +122,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     |t| t[0].try_linear(&t[1], t.get(2)),
                     reference,
                 )
+                .row_major()
                 .tolerance(4.0);
                 all.push(if x == [70, 130] { s.no_grad() } else { s });
             }

@@ -265,6 +265,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     |r| reference(&r[0], &r[1]),
                 )
                 .numbers()
+                .row_major()
                 .tolerance(2.0);
                 if a == [67, 300] { s.no_grad().tolerance(8.0) } else { s }
             })

@@ -5,13 +5,16 @@
 
 pub(crate) mod elementwise;
 pub(crate) mod pair;
+pub(crate) mod pooling;
 
 pub(crate) mod abs;
+pub(crate) mod adaptive_avg_pool2d;
 pub(crate) mod add;
 pub(crate) mod amax;
 pub(crate) mod any;
 pub(crate) mod argmax;
 pub(crate) mod as_strided;
+pub(crate) mod avg_pool2d;
 pub(crate) mod bitwise;
 pub(crate) mod cast;
 pub(crate) mod cat;
@@ -50,6 +53,7 @@ pub(crate) mod map_;
 pub(crate) mod masked_fill;
 pub(crate) mod matmul;
 pub(crate) mod max;
+pub(crate) mod max_pool2d;
 pub(crate) mod maximum;
 pub(crate) mod mean;
 pub(crate) mod minimum;
@@ -91,9 +95,14 @@ pub(crate) mod var;
 pub(crate) mod view;
 pub(crate) mod where_;
 
-pub use clamp::Bound;
-pub use conv2d::{Conv2dOptions, Padding};
-pub use pair::IntoPair;
+/// What ops take besides tensors.
+pub mod options {
+    pub use super::avg_pool2d::AvgPool2dOptions;
+    pub use super::clamp::Bound;
+    pub use super::conv2d::{Conv2dOptions, Padding};
+    pub use super::max_pool2d::MaxPool2dOptions;
+    pub use super::pair::IntoPair;
+}
 
 /// Every op the harness knows, in alphabetical order of its file.
 #[cfg(feature = "testkit")]
@@ -109,6 +118,10 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         ceil::spec(),
         clamp::spec(),
         compare::spec(),
+        adaptive_avg_pool2d::spec(),
+        add::spec(),
+        avg_pool2d::spec(),
+        conv2d::spec_conv1d(),
         conv2d::spec(),
         conv2d::spec_conv1d(),
         cos::spec(),
@@ -139,6 +152,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         maximum::spec(),
         mean::spec(),
         minimum::spec(),
+        max_pool2d::spec(),
         mul::spec(),
         neg::spec(),
         norm::spec(),
