@@ -1,7 +1,7 @@
 //! What the pooling ops share: the window's checks, the output's sizes and layout.
 
 use stridegrad_core::kernel::Pool2dParams;
-use stridegrad_core::{Error, ErrorKind, Layout, Result, bail};
+use stridegrad_core::{Layout, Result, bail};
 
 use crate::Tensor;
 
@@ -30,14 +30,11 @@ impl Window {
         }
         let reach = [0, 1].map(|i| (kernel[i] - 1).saturating_mul(dilation[i]).saturating_add(1));
         if (0..2).any(|i| padding[i] > reach[i] / 2) {
-            return Err(Error::new(
-                ErrorKind::Argument,
+            bail!(
+                Argument,
                 op,
-                format!(
-                    "pad should be at most half of effective kernel size, but got pad={padding:?}, kernel_size={kernel:?} and dilation={dilation:?}"
-                ),
-            )
-            .hint("pad() takes any padding"));
+                "pad should be at most half of effective kernel size, but got pad={padding:?}, kernel_size={kernel:?} and dilation={dilation:?}"
+            );
         }
         let &[n, c, h, w] = x.sizes() else {
             bail!(Shape, op, "expected images of rank 4, got sizes {:?}", x.sizes());
@@ -60,8 +57,13 @@ impl Window {
     fn output_size(&self, i: usize, size: usize, reach: usize) -> Option<usize> {
         let (stride, padding) = (self.stride[i], self.padding[i]);
         let padded = size.checked_add(padding.checked_mul(2)?)?;
-        let rounding = if self.ceil_mode { stride - 1 } else { 0 };
-        let n = padded.checked_add(rounding)?.checked_sub(reach)? / stride + 1;
+        let n = match padded.checked_sub(reach) {
+            Some(room) if self.ceil_mode => room.div_ceil(stride) + 1,
+            Some(room) => room / stride + 1,
+            // Less is missing than a step: the one window hangs over.
+            None if self.ceil_mode && reach - padded < stride => 1,
+            None => return None,
+        };
         // A window that would begin in the padding on the right, or beyond it, is none.
         let beyond = self.ceil_mode && (n - 1).saturating_mul(stride) >= size + padding;
         Some(if beyond { n - 1 } else { n }).filter(|&n| n > 0)
