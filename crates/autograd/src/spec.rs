@@ -117,6 +117,11 @@ impl Ref {
         self.at(&own)
     }
 
+    /// The array of these sizes whose value at each index is this one's at `from(index)`.
+    pub fn rearranged(&self, sizes: &[usize], from: impl Fn(&[usize]) -> Vec<usize>) -> Ref {
+        Ref::from_fn(sizes, |i| self.at(&from(i)))
+    }
+
     /// The array whose value at each index is `f(index)`.
     pub fn from_fn(sizes: &[usize], mut f: impl FnMut(&[usize]) -> f64) -> Ref {
         let n = sizes.iter().product();
@@ -147,8 +152,8 @@ pub enum Dtypes {
 
 /// What the layout of a fresh result must be, in every layout of the inputs.
 pub enum ResultLayout {
-    /// Where the result has the sizes that the (floating, or all `bool`) inputs broadcast to: that of an elementwise op
-    /// on them ([`Layout::result_of`]); otherwise row-major.
+    /// Where the result has the sizes that the inputs (indices not counted) broadcast to: that of an elementwise op on
+    /// them ([`Layout::result_of`]); otherwise row-major.
     Elementwise,
     /// Row-major.
     RowMajor,
@@ -190,7 +195,7 @@ pub struct Sample {
     pub may_alias: bool,
     /// The layout of the results.
     pub layout: ResultLayout,
-    /// The dtype of result `k` from the dtype the (floating) inputs have; the same where there is none.
+    /// The dtype of result `k` from the dtype the inputs have; the same where there is none.
     pub result_dtype: Option<Box<DTypeRule>>,
 }
 

@@ -75,3 +75,57 @@ fn shares(array: &Array, from: &Layout, extent: usize) -> Result<Option<Array>> 
     let counts = crate::no_grad(|| transfer(&ones, *from, *from, extent))?;
     Ok(Some(ones.try_div(&counts)?.array().clone()))
 }
+
+#[cfg(feature = "testkit")]
+pub(crate) fn spec() -> crate::spec::OpSpec {
+    use crate::spec::*;
+    use stridegrad_core::{ErrorKind, MemoryFormat};
+    // It looks at the storage: that of a row-major copy is known.
+    let sample = |from: &[usize], sizes: &'static [usize], strides: &'static [isize], offset: usize| {
+        Sample::new(
+            format!("{from:?} as sizes {sizes:?} strides {strides:?} offset {offset}"),
+            vec![Input::new(from, Domain::Any)],
+            move |t| {
+                t[0].try_copy_in_format(MemoryFormat::Contiguous)?.try_as_strided(
+                    sizes,
+                    strides,
+                    Some(offset),
+                )
+            },
+            move |r| {
+                let layout = Layout::new(sizes, strides, offset).expect("a layout");
+                Ref::new(sizes, layout.offsets().map(|at| r[0].data[at]).collect())
+            },
+        )
+        .numbers()
+        .layout_by(move |_, _| Layout::new(sizes, strides, offset))
+    };
+    let mut beyond = sample(&[2, 6], &[2, 2], &[6, 2], 1);
+    // From a view that does not cover its base: the gradient takes an ordinary node.
+    beyond.name += " from a narrow view";
+    beyond.run = Box::new(|t| {
+        let whole = t[0].try_copy_in_format(MemoryFormat::Contiguous)?;
+        Ok(vec![whole.try_narrow(1, 2, 3)?.try_as_strided([2, 2], [6, 2], Some(1))?])
+    });
+    beyond.reference = Box::new(|r| vec![Ref::from_fn(&[2, 2], |i| r[0].data[1 + 6 * i[0] + 2 * i[1]])]);
+    OpSpec::new("as_strided", || {
+        vec![
+            sample(&[6], &[2, 2], &[3, 1], 1),
+            sample(&[4], &[3, 2], &[1, 1], 0),
+            sample(&[2, 3], &[3, 2], &[1, 3], 0),
+            sample(&[3, 4], &[3, 2], &[0, 1], 5),
+            sample(&[6], &[0, 2], &[1, 1], 100),
+            sample(&[5], &[], &[], 3),
+            beyond,
+        ]
+    })
+    .refusal("beyond the storage", ErrorKind::Index, || {
+        Tensor::try_ones([6])?.try_as_strided([100], [1], None)
+    })
+    .refusal("a negative stride", ErrorKind::Argument, || {
+        Tensor::try_ones([6])?.try_as_strided([2], [-1], Some(3))
+    })
+    .refusal("strides of another rank", ErrorKind::Shape, || {
+        Tensor::try_ones([6])?.try_as_strided([2, 3], [1], None)
+    })
+}

@@ -30,3 +30,34 @@ faces! {
         rec.finish(out, move |_, g| Ok(vec![Some(g.try_to_device(from)?)]))
     }
 }
+
+#[cfg(feature = "testkit")]
+pub(crate) fn spec() -> crate::spec::OpSpec {
+    use crate::spec::*;
+    let sample = |sizes: &[usize], to: DType, f: fn(f64) -> f64| {
+        let s = Sample::new(
+            format!("{sizes:?} to {to}"),
+            vec![Input::new(sizes, Domain::Any)],
+            move |t| t[0].try_to_dtype(to),
+            move |r| Ref::new(&r[0].sizes, r[0].data.iter().map(|&v| f(v)).collect()),
+        )
+        .numbers()
+        .may_alias()
+        .result(to);
+        // Differences of less than an f64 are rounding.
+        if to == DType::F64 { s } else { s.no_grad() }
+    };
+    let mut all = Vec::new();
+    let shapes: [&[usize]; 5] = [&[2, 3, 4, 5], &[3, 4], &[], &[2, 0, 3], &[131, 1031]];
+    for sizes in shapes {
+        for to in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+            let s = sample(sizes, to, |v| v);
+            all.push(if sizes.len() == 2 && sizes[0] > 100 { s.no_grad() } else { s });
+        }
+        for to in [DType::I64, DType::I32, DType::I16, DType::I8] {
+            all.push(sample(sizes, to, f64::trunc));
+        }
+        all.push(sample(sizes, DType::Bool, |v| f64::from(v != 0.0)));
+    }
+    OpSpec::new("cast", || all)
+}

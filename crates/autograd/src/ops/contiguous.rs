@@ -72,3 +72,48 @@ faces! {
         copy_in("copy", self, self.layout().in_format(format)?)
     }
 }
+
+#[cfg(feature = "testkit")]
+pub(crate) fn spec() -> crate::spec::OpSpec {
+    use crate::spec::*;
+    use stridegrad_core::ErrorKind;
+    let sample = |name: &str, sizes: &[usize], run: fn(&Tensor) -> Result<Tensor>| {
+        Sample::new(
+            format!("{name} of {sizes:?}"),
+            vec![Input::new(sizes, Domain::Any)],
+            move |t| run(&t[0]),
+            |r| r[0].clone(),
+        )
+        .numbers()
+    };
+    let mut all = Vec::new();
+    let shapes: [&[usize]; 5] = [&[2, 3, 4, 5], &[2, 1, 3, 1], &[3, 4], &[], &[2, 0, 3]];
+    for sizes in shapes {
+        all.push(sample("contiguous", sizes, Tensor::try_contiguous).may_alias());
+        all.push(sample("copy", sizes, Tensor::try_copy).layout_like(0));
+        all.push(
+            sample("copy row-major", sizes, |x| x.try_copy_in_format(MemoryFormat::Contiguous)).row_major(),
+        );
+        all.push(sample("to row-major", sizes, |x| x.try_to_format(MemoryFormat::Contiguous)).may_alias());
+        if sizes.len() == 4 {
+            let last = MemoryFormat::ChannelsLast;
+            all.push(
+                sample("contiguous channels-last", sizes, |x| {
+                    x.try_contiguous_in(MemoryFormat::ChannelsLast)
+                })
+                .may_alias(),
+            );
+            all.push(
+                sample("to channels-last", sizes, |x| x.try_to_format(MemoryFormat::ChannelsLast))
+                    .may_alias(),
+            );
+            all.push(
+                sample("copy channels-last", sizes, |x| x.try_copy_in_format(MemoryFormat::ChannelsLast))
+                    .layout_by(move |_, sizes| Layout::contiguous(sizes)?.in_format(last)),
+            );
+        }
+    }
+    OpSpec::new("contiguous", || all).refusal("channels-last of rank 3", ErrorKind::Shape, || {
+        Tensor::try_ones([2, 3, 4])?.try_to_format(MemoryFormat::ChannelsLast)
+    })
+}

@@ -17,3 +17,37 @@ faces! {
         self.try_expand(other.sizes())
     }
 }
+
+#[cfg(feature = "testkit")]
+pub(crate) fn spec() -> crate::spec::OpSpec {
+    use stridegrad_core::ErrorKind;
+
+    use crate::spec::*;
+    let sample = |from: &[usize], to: &'static [usize], sizes: &'static [i64]| {
+        Sample::new(
+            format!("{from:?} to {sizes:?}"),
+            vec![Input::new(from, Domain::Any)],
+            move |t| t[0].try_expand(sizes),
+            move |r| Ref::from_fn(to, |i| r[0].broadcast_at(i)),
+        )
+        .numbers()
+        .view()
+    };
+    OpSpec::new("expand", || {
+        vec![
+            sample(&[3, 1], &[2, 3, 4], &[2, 3, 4]),
+            sample(&[1, 4], &[3, 4], &[3, -1]),
+            sample(&[], &[2, 2], &[2, 2]),
+            sample(&[2, 3], &[1, 2, 3], &[1, -1, -1]),
+            sample(&[3, 1, 2, 1], &[3, 4, 2, 2], &[-1, 4, -1, 2]),
+            sample(&[3, 1], &[3, 0], &[3, 0]),
+        ]
+    })
+    .refusal("a dim that is not 1", ErrorKind::Shape, || Tensor::try_ones([2, 3])?.try_expand([4, 3]))
+    .refusal("fewer dims", ErrorKind::Shape, || Tensor::try_ones([2, 3])?.try_expand([3]))
+    .refusal("-1 in a new dim", ErrorKind::Shape, || Tensor::try_ones([3])?.try_expand([-1, 3]))
+    .refusal("-2", ErrorKind::Shape, || Tensor::try_ones([3])?.try_expand([-2]))
+    .refusal("more elements than can be counted", ErrorKind::Overflow, || {
+        Tensor::try_ones(1)?.try_expand([1i64 << 40, 1 << 40])
+    })
+}

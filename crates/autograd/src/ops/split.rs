@@ -40,3 +40,62 @@ faces! {
         (0..n as i64).map(|k| self.make_view_flagged("unbind", true, &move |l| l.select(dim, k))).collect()
     }
 }
+
+#[cfg(feature = "testkit")]
+pub(crate) fn spec() -> crate::spec::OpSpec {
+    use stridegrad_core::ErrorKind;
+
+    use crate::spec::*;
+    /// The pieces that start at `starts` and have these lengths along `dim`.
+    fn pieces(x: &Ref, dim: usize, lengths: &[usize]) -> Vec<Ref> {
+        let mut start = 0;
+        let piece = |&length: &usize| {
+            let mut to = x.sizes.clone();
+            to[dim] = length;
+            let first = start;
+            start += length;
+            x.rearranged(&to, |i| {
+                let mut from = i.to_vec();
+                from[dim] += first;
+                from
+            })
+        };
+        lengths.iter().map(piece).collect()
+    }
+    type Run = fn(&Tensor) -> Result<Vec<Tensor>>;
+    let sample = |name: &str, sizes: &[usize], dim: usize, lengths: &'static [usize], run: Run| {
+        Sample::many(
+            format!("{name} of {sizes:?}"),
+            vec![Input::new(sizes, Domain::Any)],
+            move |t| run(&t[0]),
+            move |r| pieces(&r[0], dim, lengths),
+        )
+        .numbers()
+        .view()
+    };
+    OpSpec::new("split", || {
+        vec![
+            sample("split 2", &[2, 5], 1, &[2, 2, 1], |x| x.try_split(2, 1)),
+            sample("split sizes [1, 0, 2]", &[3, 4], 0, &[1, 0, 2], |x| x.try_split_sizes([1, 0, 2], 0)),
+            sample("chunk 2", &[2, 3, 4, 5], 1, &[2, 1], |x| x.try_chunk(2, 1)),
+            Sample::many(
+                "unbind of [3, 2, 2]",
+                vec![Input::new(&[3, 2, 2], Domain::Any)],
+                |t| t[0].try_unbind(-2),
+                |r| {
+                    let row = |k: usize| r[0].rearranged(&[3, 2], |i| vec![i[0], k, i[1]]);
+                    vec![row(0), row(1)]
+                },
+            )
+            .numbers()
+            .view(),
+        ]
+    })
+    .refusal("sizes that do not add up", ErrorKind::Shape, || {
+        Ok(Tensor::try_ones([2, 3])?.try_split_sizes([1, 1], 1)?.remove(0))
+    })
+    .refusal("a negative size", ErrorKind::Argument, || {
+        Ok(Tensor::try_ones([2, 3])?.try_split(-1, 0)?.remove(0))
+    })
+    .refusal("no chunks", ErrorKind::Argument, || Ok(Tensor::try_ones([2, 3])?.try_chunk(0, 0)?.remove(0)))
+}

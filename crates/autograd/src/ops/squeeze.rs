@@ -22,3 +22,35 @@ faces! {
         self.make_view("unsqueeze", &move |l| l.unsqueeze(dim))
     }
 }
+
+#[cfg(feature = "testkit")]
+pub(crate) fn spec() -> crate::spec::OpSpec {
+    use stridegrad_core::{ErrorKind, Result};
+
+    use crate::spec::*;
+    let sample = |name: &str, from: &[usize], to: &'static [usize], run: fn(&Tensor) -> Result<Tensor>| {
+        Sample::new(
+            format!("{name} of {from:?}"),
+            vec![Input::new(from, Domain::Any)],
+            move |t| run(&t[0]),
+            move |r| Ref::new(to, r[0].data.clone()),
+        )
+        .numbers()
+        .view()
+    };
+    OpSpec::new("squeeze", || {
+        vec![
+            sample("squeeze", &[1, 3, 1, 4], &[3, 4], Tensor::try_squeeze),
+            sample("squeeze", &[1, 1], &[], Tensor::try_squeeze),
+            sample("squeeze", &[2, 3], &[2, 3], Tensor::try_squeeze),
+            sample("squeeze [1, -1]", &[1, 1, 3, 2], &[1, 3, 2], |x| x.try_squeeze_dims([1, -1])),
+            sample("unsqueeze 0", &[2, 3, 4], &[1, 2, 3, 4], |x| x.try_unsqueeze(0)),
+            sample("unsqueeze -1", &[2, 3], &[2, 3, 1], |x| x.try_unsqueeze(-1)),
+            sample("unsqueeze 1", &[2, 0], &[2, 1, 0], |x| x.try_unsqueeze(1)),
+            sample("unsqueeze 0", &[], &[1], |x| x.try_unsqueeze(0)),
+        ]
+    })
+    .refusal("a dim out of range", ErrorKind::Dim, || Tensor::try_ones([2, 3])?.try_unsqueeze(3))
+    .refusal("a dim twice", ErrorKind::Dim, || Tensor::try_ones([1, 3])?.try_squeeze_dims([0, -2]))
+    .refusal("too many dims", ErrorKind::Shape, || Tensor::try_ones([1; 8])?.try_unsqueeze(0))
+}

@@ -75,3 +75,72 @@ faces! {
         Ok(Tensor::from_array(self.array().bitcast(dtype)?))
     }
 }
+
+#[cfg(feature = "testkit")]
+pub(crate) fn spec() -> crate::spec::OpSpec {
+    use crate::spec::*;
+    let split = |from: &[usize], to: &'static [usize]| {
+        Sample::new(
+            format!("{from:?} as {to:?}"),
+            vec![Input::new(from, Domain::Any)],
+            move |t| t[0].try_view(to),
+            move |r| Ref::new(to, r[0].data.clone()),
+        )
+        .numbers()
+        .view()
+    };
+    let merge = |name: &str, from: &[usize], to: &'static [usize], run: fn(&Tensor) -> Result<Tensor>| {
+        Sample::new(
+            format!("{name} {from:?} to {to:?}"),
+            vec![Input::new(from, Domain::Any)],
+            move |t| run(&t[0]),
+            move |r| Ref::new(to, r[0].data.clone()),
+        )
+        .may_alias()
+    };
+    OpSpec::new("view", || {
+        vec![
+            split(&[2, 3, 4], &[2, 3, 2, 2]),
+            split(&[6], &[2, 1, 3]),
+            split(&[4, 6], &[2, 2, 1, 3, 2]),
+            split(&[], &[1, 1]),
+            split(&[1], &[]),
+            split(&[2, 0, 3], &[2, 0, 1, 3]),
+            Sample::new(
+                "unflatten [2, 6] at 1 as [3, -1]",
+                vec![Input::new(&[2, 6], Domain::Any)],
+                |t| t[0].try_unflatten(1, [3, -1]),
+                |r| Ref::new(&[2, 3, 2], r[0].data.clone()),
+            )
+            .view(),
+            merge("reshape", &[2, 3, 4], &[4, 6], |x| x.try_reshape([4, -1])),
+            merge("reshape", &[2, 3, 4, 5], &[6, 20], |x| x.try_reshape([6, 20])),
+            merge("flatten", &[2, 3, 4, 5], &[2, 60], |x| x.try_flatten(1, -1)),
+            merge("flatten", &[], &[1], |x| x.try_flatten(0, -1)),
+            merge("ravel", &[3, 4], &[12], Tensor::try_ravel),
+            Sample::new(
+                "view_dtype there and back",
+                vec![Input::new(&[2, 3, 4], Domain::Any)],
+                |t| {
+                    let bits = match t[0].dtype().size() {
+                        8 => DType::I64,
+                        4 => DType::I32,
+                        _ => DType::I16,
+                    };
+                    t[0].detach().try_view_dtype(bits)?.try_view_dtype(t[0].dtype())
+                },
+                |r| r[0].clone(),
+            )
+            .no_grad()
+            .view(),
+        ]
+    })
+    .refusal("another number of elements", ErrorKind::Shape, || Tensor::try_ones([2, 3])?.try_view([5, 5]))
+    .refusal("two sizes to be inferred", ErrorKind::Shape, || Tensor::try_ones([2, 3])?.try_view([-1, -1]))
+    .refusal("dims that do not merge", ErrorKind::NotViewable, || {
+        Tensor::try_ones([2, 3])?.try_t()?.try_view(6)
+    })
+    .refusal("bits of a tensor that requires grad", ErrorKind::Autograd, || {
+        Tensor::try_ones([2])?.try_requires_grad_(true)?.try_view_dtype(DType::I32)
+    })
+}

@@ -125,6 +125,13 @@ impl<'a> Points<'a> {
         Points { sample, drawn, known: HashMap::new() }
     }
 
+    /// The number of elements of all results.
+    pub(super) fn results(&mut self) -> usize {
+        let inputs = self.sample.inputs.iter().zip(&self.drawn);
+        let refs: Vec<Ref> = inputs.map(|(i, drawn)| values::reference(i, drawn.clone())).collect();
+        self.at(&refs).outputs.iter().map(|o| o.data.len()).sum()
+    }
+
     /// The inputs in a dtype and layout.
     pub(super) fn inputs(&self, at: &Assignment, dtype: DType, device: Device) -> Outcome<Inputs> {
         let (mut placed, mut refs) = (Vec::new(), Vec::new());

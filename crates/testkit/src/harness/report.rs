@@ -85,7 +85,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// A table by op and check, the slowest ops, and the failures (at most ten of an op).
+    /// A table by op and check, the slowest ops, and the failures (at most three of an op and check).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut checks: Vec<&'static str> = self.combinations.keys().map(|(_, c)| *c).collect();
         checks.sort_unstable();
@@ -117,16 +117,17 @@ impl fmt::Display for Report {
         for (class, n) in &self.skipped {
             writeln!(f, "skipped, the backend has no {class} kernel: {n}")?;
         }
-        let mut shown = BTreeMap::<&str, usize>::new();
+        let mut shown = BTreeMap::<String, usize>::new();
         for failure in &self.failures {
-            let op = failure.name.split("::").next().unwrap_or_default();
-            let n = shown.entry(op).or_default();
+            let kind = failure.name.rsplit_once("::").map_or(failure.name.as_str(), |(kind, _)| kind);
+            let n = shown.entry(kind.to_owned()).or_default();
             *n += 1;
-            match *n {
-                1..=10 => writeln!(f, "FAILED {failure}")?,
-                11 => writeln!(f, "FAILED {op}: and more")?,
-                _ => {}
+            if *n <= 3 {
+                writeln!(f, "FAILED {failure}")?;
             }
+        }
+        for (kind, n) in shown.iter().filter(|(_, n)| **n > 3) {
+            writeln!(f, "FAILED {kind}: {n} in all")?;
         }
         Ok(())
     }

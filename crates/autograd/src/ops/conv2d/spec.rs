@@ -1,6 +1,6 @@
 //! Samples and the naive reference of convolutions.
 
-use stridegrad_core::ErrorKind;
+use stridegrad_core::{ErrorKind, Layout, MemoryFormat, Result};
 
 use super::{Conv2dOptions, Padding};
 use crate::Tensor;
@@ -69,6 +69,14 @@ fn sample(x: &[usize], w: &[usize], bias: bool, options: Conv2dOptions) -> Sampl
     .numbers()
     .channels_last_if(if x[0] == 0 { &[] } else { &[0, 1] })
     .tolerance(4.0)
+    .layout_by(layout)
+}
+
+/// Channels-last as soon as the image or the weight asks for it, but for an empty batch.
+fn layout(inputs: &[Layout], sizes: &[usize]) -> Result<Layout> {
+    let marked = inputs[..2].iter().any(|l| l.suggested_format() == MemoryFormat::ChannelsLast);
+    let format = if marked && sizes[0] > 0 { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+    Layout::contiguous(sizes)?.in_format(format)
 }
 
 /// What `conv2d` promises.
@@ -178,7 +186,7 @@ fn refused(
     w: &[usize],
     bias: Option<usize>,
     options: Conv2dOptions,
-) -> stridegrad_core::Result<Tensor> {
+) -> Result<Tensor> {
     let bias = bias.map(|n| Tensor::try_ones(n)).transpose()?;
     Tensor::try_ones(x)?.try_conv2d(&Tensor::try_ones(w)?, bias.as_ref(), options)
 }
@@ -219,6 +227,10 @@ pub(crate) fn spec_conv1d() -> OpSpec {
                 },
             )
             .tolerance(4.0)
+            .layout_by(|inputs, sizes| {
+                let rows = inputs[..2].iter().map(|l| l.unsqueeze(2)).collect::<Result<Vec<_>>>()?;
+                layout(&rows, &[sizes[0], sizes[1], 1, sizes[2]])?.squeeze(Some(&[2]))
+            })
         })
         .collect()
     })
