@@ -109,7 +109,7 @@ impl Args {
 
     /// A list of integers; a single one is a list of one.
     pub fn opt_ints(&self, name: &str) -> Option<Vec<i64>> {
-        self.get(name).map(ints)
+        self.get(name).filter(|v| !v.is_string()).map(ints)
     }
 
     pub fn ints(&self, name: &str) -> Vec<i64> {

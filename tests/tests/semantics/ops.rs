@@ -1,13 +1,14 @@
 //! The ops of the step language, as calls of ours.
 
-use stridegrad_autograd::{BackwardOptions, Tensor, grad};
-use stridegrad_core::{MemoryFormat, Result};
+use stridegrad_autograd::{BackwardOptions, Conv2dOptions, Padding, Tensor, grad};
+use stridegrad_core::{Error, ErrorKind, MemoryFormat, Result};
 
 use crate::language::Args;
 
 /// The results of `op`, or its refusal; `None` for an op that this runner does not know.
 pub fn run(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
-    let families = [views, copies, elementwise, reductions, in_place, gradients];
+    let families =
+        [views, copies, elementwise, reductions, joining_and_indexing, images, in_place, gradients];
     families.iter().find_map(|family| family(op, x, a))
 }
 
@@ -70,23 +71,101 @@ fn elementwise(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> 
         "sub" => x[0].try_sub(&x[1]),
         "mul" => x[0].try_mul(&x[1]),
         "div" => x[0].try_div(&x[1]),
+        "maximum" => x[0].try_maximum(&x[1]),
+        "pow" => x[0].try_pow(&x[1]),
+        "logical_and" => x[0].try_logical_and(&x[1]),
+        "where" => x[0].try_where_(&x[1], &x[2]),
         "add_scalar" => x[0].try_add(a.scalar("s")),
         "mul_scalar" => x[0].try_mul(a.scalar("s")),
+        "powf" => x[0].try_pow(a.scalar("p")),
+        "clamp" => x[0].try_clamp(a.float("min", f64::NAN), a.float("max", f64::NAN)),
+        "abs" => x[0].try_abs(),
         "neg" => x[0].try_neg(),
         "exp" => x[0].try_exp(),
+        "log" => x[0].try_log(),
+        "sqrt" => x[0].try_sqrt(),
+        "square" => x[0].try_square(),
+        "sign" => x[0].try_sign(),
+        "floor" => x[0].try_floor(),
+        "round" => x[0].try_round(),
+        "sigmoid" => x[0].try_sigmoid(),
         "relu" => x[0].try_relu(),
+        "elu" => x[0].try_elu(1.0),
+        "leaky_relu" => x[0].try_leaky_relu(a.float("slope", f64::NAN)),
+        "softplus" => x[0].try_softplus(),
         _ => return None,
     })
 }
 
 fn reductions(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
-    let keepdim = a.flag("keepdim", false);
-    let dims = a.opt_ints("dims");
-    one(match (op, dims) {
-        ("sum", None) => x[0].try_sum(),
-        ("sum", Some(dims)) => x[0].try_sum_dims(dims, keepdim),
+    let keepdim = || a.flag("keepdim", false);
+    let correction = || a.int("correction", 1);
+    // `dims` absent: all of them.
+    let dims = || a.opt_ints("dims");
+    let all = || (0..x[0].dim() as i64).collect::<Vec<_>>();
+    one(match op {
+        "sum" => dims().map_or_else(|| x[0].try_sum(), |dims| x[0].try_sum_dims(dims, keepdim())),
+        "mean" => dims().map_or_else(|| x[0].try_mean(), |dims| x[0].try_mean_dims(dims, keepdim())),
+        "amax" => x[0].try_amax(dims().unwrap_or_else(all), keepdim()),
+        "amin" => x[0].try_amin(dims().unwrap_or_else(all), keepdim()),
+        "var" => x[0].try_var(correction()),
+        "norm" => x[0].try_norm(2.0),
+        "max_all" => x[0].try_max(),
+        "max_dim" => {
+            return Some(x[0].try_max_dim(a.int("dim", 0), keepdim()).map(|(v, i)| vec![v, i]));
+        }
+        "argmax" => x[0].try_argmax(a.opt_int("dim"), keepdim()),
+        "softmax" => x[0].try_softmax(a.int("dim", 0)),
+        "log_softmax" => x[0].try_log_softmax(a.int("dim", 0)),
         _ => return None,
     })
+}
+
+fn joining_and_indexing(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
+    one(match op {
+        "cat" => Tensor::try_cat(x, a.int("dim", 0)),
+        "stack" => Tensor::try_stack(x, a.int("dim", 0)),
+        "index_select" => x[0].try_index_select(a.int("dim", 0), &x[1]),
+        "repeat" => x[0].try_repeat(a.ints("reps")),
+        "flip" => x[0].try_flip(a.ints("dims")),
+        _ => return None,
+    })
+}
+
+/// Numbers that our types cannot take, negative ones here, are refused before there is anything to call.
+fn unsigned(what: &str, v: i64) -> Result<usize> {
+    usize::try_from(v)
+        .map_err(|_| Error::new(ErrorKind::Argument, "test", format!("{what} of {v} has no such type")))
+}
+
+fn pair(a: &Args, name: &str) -> Result<Option<[usize; 2]>> {
+    let Some([h, w]) = a.opt_pair(name) else { return Ok(None) };
+    Ok(Some([unsigned(name, h)?, unsigned(name, w)?]))
+}
+
+fn images(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
+    one(match op {
+        "matmul" => x[0].try_matmul(&x[1]),
+        "conv2d" => conv2d_options(a).and_then(|options| x[0].try_conv2d(&x[1], x.get(2), options)),
+        _ => return None,
+    })
+}
+
+fn conv2d_options(a: &Args) -> Result<Conv2dOptions> {
+    let mut options = Conv2dOptions::new();
+    options.stride = pair(a, "stride")?.unwrap_or(options.stride);
+    options.dilation = pair(a, "dilation")?.unwrap_or(options.dilation);
+    options.groups = unsigned("groups", a.int("groups", 1))?;
+    options.padding = match a.text("padding") {
+        Some("same") => Padding::Same,
+        Some("valid") => Padding::Valid,
+        Some(other) => {
+            let text = format!("padding of {other:?} has no such type");
+            return Err(Error::new(ErrorKind::Argument, "test", text));
+        }
+        None => pair(a, "padding")?.map_or(options.padding, Padding::Explicit),
+    };
+    Ok(options)
 }
 
 fn in_place(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
@@ -94,6 +173,7 @@ fn in_place(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
         "fill_" => x[0].try_fill_(a.scalar("value")),
         "copy_" => x[0].try_copy_(&x[1]),
         "add_" => x[0].try_add_(&x[1]),
+        "sub_" => x[0].try_sub_(&x[1]),
         "mul_" => x[0].try_mul_(&x[1]),
         "add_scalar_" => x[0].try_add_(a.scalar("s")),
         "mul_scalar_" => x[0].try_mul_(a.scalar("s")),
