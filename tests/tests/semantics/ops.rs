@@ -1,9 +1,12 @@
 //! The ops of the step language, as calls of ours.
 
-use stridegrad_autograd::{BackwardOptions, Conv2dOptions, Padding, Tensor, grad};
+use serde_json::Value;
+use stridegrad_autograd::{
+    AvgPool2dOptions, BackwardOptions, Conv2dOptions, MaxPool2dOptions, PadMode, Padding, Tensor, grad,
+};
 use stridegrad_core::{Error, ErrorKind, MemoryFormat, Result};
 
-use crate::language::Args;
+use crate::language::{Args, ints};
 
 /// The results of `op`, or its refusal; `None` for an op that this runner does not know.
 pub fn run(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
@@ -93,6 +96,9 @@ fn elementwise(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> 
         "elu" => x[0].try_elu(1.0),
         "leaky_relu" => x[0].try_leaky_relu(a.float("slope", f64::NAN)),
         "softplus" => x[0].try_softplus(),
+        "logsigmoid" => x[0].try_logsigmoid(),
+        "relu6" => x[0].try_relu6(),
+        "hardtanh" => x[0].try_hardtanh(-1.0, 1.0),
         _ => return None,
     })
 }
@@ -128,8 +134,23 @@ fn joining_and_indexing(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<T
         "index_select" => x[0].try_index_select(a.int("dim", 0), &x[1]),
         "repeat" => x[0].try_repeat(a.ints("reps")),
         "flip" => x[0].try_flip(a.ints("dims")),
+        "roll" => x[0].try_roll(a.ints("shift"), a.ints("dim")),
+        "pad" => {
+            let pairs = a.get("pad").and_then(Value::as_array).into_iter().flatten();
+            x[0].try_pad(pairs.flat_map(ints).collect::<Vec<_>>(), pad_mode(a))
+        }
         _ => return None,
     })
+}
+
+fn pad_mode(a: &Args) -> PadMode {
+    match a.text("mode") {
+        None | Some("zeros" | "constant") => PadMode::Constant(a.float("value", 0.0).into()),
+        Some("reflect") => PadMode::Reflect,
+        Some("replicate") => PadMode::Replicate,
+        Some("circular") => PadMode::Circular,
+        Some(other) => panic!("unknown mode {other}"),
+    }
 }
 
 /// Numbers that our types cannot take, negative ones here, are refused before there is anything to call.
@@ -146,9 +167,37 @@ fn pair(a: &Args, name: &str) -> Result<Option<[usize; 2]>> {
 fn images(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
     one(match op {
         "matmul" => x[0].try_matmul(&x[1]),
+        "max_pool2d" => max_pool2d_options(a).and_then(|options| x[0].try_max_pool2d(options)),
+        "max_pool2d_indices" => {
+            let both = max_pool2d_options(a).and_then(|o| x[0].try_max_pool2d_with_indices(o));
+            return Some(both.map(|(y, i)| vec![y, i]));
+        }
+        "avg_pool2d" => avg_pool2d_options(a).and_then(|options| x[0].try_avg_pool2d(options)),
+        "adaptive_avg_pool2d" => {
+            pair(a, "out").and_then(|out| x[0].try_adaptive_avg_pool2d(out.expect("out")))
+        }
         "conv2d" => conv2d_options(a).and_then(|options| x[0].try_conv2d(&x[1], x.get(2), options)),
         _ => return None,
     })
+}
+
+fn max_pool2d_options(a: &Args) -> Result<MaxPool2dOptions> {
+    let mut options = MaxPool2dOptions::new(pair(a, "k")?.expect("k"));
+    options.stride = pair(a, "stride")?.unwrap_or(options.stride);
+    options.padding = pair(a, "padding")?.unwrap_or(options.padding);
+    options.dilation = pair(a, "dilation")?.unwrap_or(options.dilation);
+    options.ceil_mode = a.flag("ceil", options.ceil_mode);
+    Ok(options)
+}
+
+fn avg_pool2d_options(a: &Args) -> Result<AvgPool2dOptions> {
+    let mut options = AvgPool2dOptions::new(pair(a, "k")?.expect("k"));
+    options.stride = pair(a, "stride")?.unwrap_or(options.stride);
+    options.padding = pair(a, "padding")?.unwrap_or(options.padding);
+    options.ceil_mode = a.flag("ceil", options.ceil_mode);
+    options.count_include_pad = a.flag("count_include_pad", options.count_include_pad);
+    options.divisor_override = a.opt_int("divisor");
+    Ok(options)
 }
 
 fn conv2d_options(a: &Args) -> Result<Conv2dOptions> {

@@ -20,6 +20,15 @@ fn dtype_of(parts: &[&Tensor]) -> DType {
 }
 
 fn cat(op: &'static str, parts: &[&Tensor], dim: i64) -> Result<Tensor> {
+    let format = match parts.iter().all(|t| t.suggested_format() == MemoryFormat::ChannelsLast) {
+        true => MemoryFormat::ChannelsLast,
+        false => MemoryFormat::Contiguous,
+    };
+    cat_in(op, parts, dim, format)
+}
+
+/// As [`Tensor::cat`], with a result in `format`.
+pub(crate) fn cat_in(op: &'static str, parts: &[&Tensor], dim: i64, format: MemoryFormat) -> Result<Tensor> {
     let Some(first) = parts.first() else {
         return Err(refuse(op, ErrorKind::Argument, "expected a non-empty list of tensors".into()));
     };
@@ -53,10 +62,6 @@ fn cat(op: &'static str, parts: &[&Tensor], dim: i64) -> Result<Tensor> {
     }
     let mut sizes = first.sizes().to_vec();
     sizes[dim] = total;
-    let format = match parts.iter().all(|t| t.suggested_format() == MemoryFormat::ChannelsLast) {
-        true => MemoryFormat::ChannelsLast,
-        false => MemoryFormat::Contiguous,
-    };
     let layout = Layout::contiguous(&sizes)?.in_format(format)?;
     let rec = Recorder::new(op, parts);
     let arrays: Vec<&Array> = parts.iter().map(|t| t.array()).collect();

@@ -40,6 +40,7 @@ pub(crate) mod floor_divide;
 pub(crate) mod fmod;
 pub(crate) mod gather;
 pub(crate) mod gelu;
+pub(crate) mod hardtanh;
 pub(crate) mod index_select;
 pub(crate) mod isnan;
 pub(crate) mod leaky_relu;
@@ -48,6 +49,7 @@ pub(crate) mod log;
 pub(crate) mod log1p;
 pub(crate) mod log2;
 pub(crate) mod logical;
+pub(crate) mod logsigmoid;
 pub(crate) mod logsumexp;
 pub(crate) mod map_;
 pub(crate) mod masked_fill;
@@ -62,6 +64,7 @@ pub(crate) mod neg;
 pub(crate) mod norm;
 pub(crate) mod one_hot;
 pub(crate) mod outer;
+pub(crate) mod pad;
 pub(crate) mod permute;
 pub(crate) mod pow;
 pub(crate) mod prod;
@@ -70,6 +73,7 @@ pub(crate) mod relu;
 pub(crate) mod remainder;
 pub(crate) mod repeat;
 pub(crate) mod reversed;
+pub(crate) mod roll;
 pub(crate) mod round;
 pub(crate) mod rsqrt;
 pub(crate) mod select;
@@ -101,6 +105,7 @@ pub mod options {
     pub use super::clamp::Bound;
     pub use super::conv2d::{Conv2dOptions, Padding};
     pub use super::max_pool2d::MaxPool2dOptions;
+    pub use super::pad::PadMode;
     pub use super::pair::IntoPair;
 }
 
@@ -142,6 +147,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         fmod::spec(),
         gather::spec(),
         gelu::spec(),
+        hardtanh::spec(),
         index_select::spec(),
         isnan::spec(),
         leaky_relu::spec(),
@@ -150,6 +156,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         log2::spec(),
         log::spec(),
         logical::spec(),
+        logsigmoid::spec(),
         logsumexp::spec(),
         map_::spec(),
         masked_fill::spec(),
@@ -164,6 +171,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         norm::spec(),
         one_hot::spec(),
         outer::spec(),
+        pad::spec(),
         permute::spec(),
         pow::spec(),
         prod::spec(),
@@ -172,6 +180,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         remainder::spec(),
         repeat::spec(),
         reversed::spec(),
+        roll::spec(),
         round::spec(),
         rsqrt::spec(),
         select::spec(),
