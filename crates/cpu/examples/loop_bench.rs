@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use stridegrad_core::Init;
-use stridegrad_core::kernel::{FoldFn, MapFn, PerIsa};
+use stridegrad_core::kernel::{FoldFn, MapFn, MapKernel, PerIsa, ReduceKernel};
+use stridegrad_core::{Array, DType, Device, Init, Layout, Scalar, exec};
 
 stridegrad_cpu::map_kernel! {
     static ADD("add") = |[a, b], []| a + b;
@@ -72,7 +72,103 @@ fn allocator() {
     }
 }
 
+/// A filled array of a layout.
+fn array(l: Layout, dtype: DType) -> Array {
+    let n = l.span().map_or(0, |(_, hi)| hi + 1);
+    let flat = exec::full(Layout::contiguous(&[n]).unwrap(), Scalar::Float(0.5), dtype, Device::CPU).unwrap();
+    flat.with_layout(l).unwrap()
+}
+
+fn layout(sizes: &[usize], strides: &[isize]) -> Layout {
+    Layout::new(sizes, strides, 0).unwrap()
+}
+
+fn report(name: &str, n: usize, bytes: usize, f: impl FnMut()) {
+    let ns = best((10_000_000 / n).clamp(1, 20_000), f);
+    println!("{name:44}{:9.3} ns/element {:8.1} GB/s {:12.0} ns", ns / n as f64, (n * bytes) as f64 / ns, ns);
+}
+
+/// Whole ops, allocation of the result included.
+fn ops() {
+    use DType::*;
+    println!();
+    for n in [16usize, 2048, 1 << 16, 1 << 22] {
+        let (a, b) = (array(layout(&[n], &[1]), F32), array(layout(&[n], &[1]), F32));
+        map(&format!("add f32 {n}"), &ADD, F32, &[&a, &b]);
+        map(&format!("relu f32 {n}"), &RELU, F32, &[&a]);
+        map(&format!("exp f32 {n}"), &EXP, F32, &[&a]);
+        report(&format!("add_ f32 {n}"), n, 12, || exec::map_into(&ADD, F32, &[], &a, &[&a, &b]).unwrap());
+        report(&format!("accumulate f32 {n}"), n, 12, || exec::accumulate(&a, &b).unwrap());
+        reduce(&format!("sum f32 {n}"), &SUM, &[true], &a);
+    }
+    let n = 2048;
+    let (rows, cols) = (layout(&[n, n], &[n as isize, 1]), layout(&[n, n], &[1, n as isize]));
+    let (a, t) = (array(rows, F32), array(cols, F32));
+    let (h, ht) = (array(rows, BF16), array(cols, BF16));
+    map("add a + a.t()", &ADD, F32, &[&a, &t]);
+    map("relu, every second column", &RELU, F32, &[&array(layout(&[n, n], &[2 * n as isize, 2]), F32)]);
+    map("relu, reversed", &RELU, F32, &[&reversed(&a)]);
+    map("add a row", &ADD, F32, &[&a, &array(layout(&[n], &[1]), F32)]);
+    map("add a column", &ADD, F32, &[&a, &array(layout(&[n, 1], &[1, 1]), F32)]);
+    map(
+        "add channels (n, 3) + (3)",
+        &ADD,
+        F32,
+        &[&array(layout(&[n * n / 4, 3], &[3, 1]), F32), &array(layout(&[3], &[1]), F32)],
+    );
+    map("add bf16", &ADD, BF16, &[&h, &h]);
+    map("add f16", &ADD, F16, &[&array(rows, F16), &array(rows, F16)]);
+    map("add i32", &ADD, I32, &[&array(rows, I32), &array(rows, I32)]);
+    map("add bf16 a + a.t()", &ADD, BF16, &[&h, &ht]);
+    for (name, dtype) in [("u8", U8), ("bf16", BF16), ("f32", F32), ("f64", F64)] {
+        copy(&format!("copy {name}"), &array(rows, dtype), dtype);
+        copy(&format!("copy {name}, transposed"), &array(cols, dtype), dtype);
+    }
+    for (from, to) in [(F32, BF16), (BF16, F32), (F32, F16), (F32, I32), (I64, F32), (U8, F32), (F32, F64)] {
+        copy(&format!("cast {from} -> {to}"), &array(rows, from), to);
+    }
+    let image = layout(&[32, 64, 56, 56], &[64 * 3136, 1, 56 * 64, 64]);
+    copy("channels_last to contiguous", &array(image, F32), F32);
+    reduce("sum over rows (dim 0)", &SUM, &[true, false], &a);
+    reduce("sum over columns (dim 1)", &SUM, &[false, true], &a);
+    reduce("sum over rows of a.t()", &SUM, &[true, false], &t);
+    reduce("amax over columns", &AMAX, &[false, true], &a);
+    reduce("sum bf16 over rows", &SUM, &[true, false], &h);
+    reduce("sum bf16 over columns", &SUM, &[false, true], &h);
+    reduce("sum NHW, channels_last", &SUM, &[true, false, true, true], &array(image, F32));
+    let nchw = Layout::contiguous(&[32, 64, 56, 56]).unwrap();
+    reduce("sum NHW, NCHW", &SUM, &[true, false, true, true], &array(nchw, F32));
+    reduce("sum (m, 3) over rows", &SUM, &[true, false], &array(layout(&[n * n, 3], &[3, 1]), F32));
+    reduce("sum (m, 10) over columns", &SUM, &[false, true], &array(layout(&[n * 100, 10], &[10, 1]), F32));
+}
+
+fn reversed(a: &Array) -> Array {
+    a.with_layout(a.layout().reversed(&[0, 1]).unwrap()).unwrap()
+}
+
+fn map(name: &str, k: &MapKernel, dtype: DType, ins: &[&Array]) {
+    let n = ins.iter().map(|a| a.layout().numel()).max().unwrap_or(1);
+    report(name, n, (ins.len() + 1) * dtype.size(), || {
+        black_box(exec::map(k, dtype, &[], dtype, black_box(ins)).unwrap());
+    });
+}
+
+fn reduce(name: &str, k: &ReduceKernel, dims: &[bool], a: &Array) {
+    report(name, a.layout().numel(), a.dtype().size(), || {
+        black_box(exec::reduce(k, DType::F32, a.dtype(), dims, false, black_box(a)).unwrap());
+    });
+}
+
+fn copy(name: &str, a: &Array, dtype: DType) {
+    let l = Layout::contiguous(a.sizes()).unwrap();
+    report(name, l.numel(), a.dtype().size() + dtype.size(), || {
+        black_box(exec::copy_to(a, l, dtype).unwrap());
+    });
+}
+
 fn main() {
+    stridegrad_cpu::register();
     slices();
     allocator();
+    ops();
 }

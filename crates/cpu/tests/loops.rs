@@ -194,8 +194,11 @@ fn copies_between_layouts() {
     let mut rng = Rng::new(7);
     for &sizes in SHAPES.iter().chain(LARGE) {
         let x: Vec<f64> = rng.values(numel(sizes)).iter().map(|v| v.round()).collect();
-        for (name, l) in layouts(sizes) {
+        for (j, (name, l)) in layouts(sizes).into_iter().enumerate() {
             for (i, (other, m)) in layouts(sizes).into_iter().enumerate() {
+                if numel(sizes) > 5000 && (i + j) % 3 != 0 {
+                    continue;
+                }
                 // One dtype of each size.
                 let dtype = [DType::F32, DType::F64, DType::BF16, DType::I8][i % 4];
                 let (out, a) = (array(l, dtype, &vec![1.0; numel(sizes)]), array(m, dtype, &x));

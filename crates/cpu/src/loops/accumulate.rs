@@ -4,7 +4,7 @@ use stridegrad_core::kernel::RowsFn;
 use stridegrad_core::{DType, Int, Layout, LoopPlan, Result, self_overlaps};
 
 use super::elem::{Compute, Rect, Tile};
-use super::nest::{Chunk, Nest};
+use super::nest::{Chunk, Nest, TRANSPOSED_ROWS};
 use super::{Raw, View};
 use crate::team;
 
@@ -41,7 +41,7 @@ fn accumulate_as<C: Compute>(dst: View<'_>, src: View<'_>) -> Result<()> {
         return Ok(());
     }
     let nest = Nest::new(&LoopPlan::new(dst.sizes(), &[dst.layout, src.layout])?);
-    let chunks = nest.chunks(if nest.transposed { 16 } else { 1 });
+    let chunks = nest.chunks(if nest.transposed { TRANSPOSED_ROWS } else { 1 });
     let cost = (nest.rows() * nest.len() * dst.dtype().size()) as u64 / 5;
     // SAFETY: the nest reaches elements of the layouts only; the output does not overlap itself, so that chunks write
     // disjoint elements.
@@ -68,22 +68,14 @@ impl<C: Compute> Add<C> {
             n => (nest.second().min(C::TILE / n), n),
         };
         nest.for_runs(chunk, |run| {
-            for r in (0..run.rows).step_by(rows) {
-                for c in (0..run.len).step_by(len) {
-                    let rect = |k: usize| Rect {
-                        at: run.at[k]
-                            + shift[k]
-                            + r as isize * nest.row_stride(k)
-                            + c as isize * nest.stride(k),
-                        rows: rows.min(run.rows - r),
-                        row_stride: nest.row_stride(k),
-                        len: len.min(run.len - c),
-                        stride: nest.stride(k),
-                    };
-                    // SAFETY: by the caller's promise.
-                    unsafe { self.rect(rect(0), rect(1)) }
-                }
-            }
+            nest.for_parts(&run, rows, len, |part| {
+                let rect = |k: usize| {
+                    let rect = nest.rect(&run, part, k);
+                    Rect { at: rect.at + shift[k], ..rect }
+                };
+                // SAFETY: by the caller's promise.
+                unsafe { self.rect(rect(0), rect(1)) }
+            });
         });
     }
 

@@ -3,7 +3,7 @@
 use stridegrad_core::{DType, Int, LoopPlan, Result, Scalar, self_overlaps};
 
 use super::elem::{Compute, Elem, Rect, Tile, with_elem};
-use super::nest::{Chunk, Nest};
+use super::nest::{Chunk, Nest, TRANSPOSED_ROWS};
 use super::transpose::transpose;
 use super::{Raw, View};
 use crate::team;
@@ -33,25 +33,16 @@ pub(crate) fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Rows of a chunk that stay together where one side is transposed.
-const ROWS: usize = 16;
-
 fn cost(nest: &Nest, bytes: usize) -> u64 {
     let strided = if nest.transposed { 3 } else { 1 };
     (nest.rows() * nest.len() * bytes * strided) as u64 / 16
 }
 
 fn move_as<T: Copy + Send + Sync + 'static>(nest: &Nest, to: Raw, from: Raw) {
-    let chunks = nest.chunks(if nest.transposed { ROWS } else { 1 });
+    let chunks = nest.chunks(if nest.transposed { TRANSPOSED_ROWS } else { 1 });
     team::par_if(cost(nest, 2 * size_of::<T>()), chunks.count(), &|i| {
         nest.for_runs(chunks.get(i), |run| {
-            let rect = |k: usize| Rect {
-                at: run.at[k],
-                rows: run.rows,
-                row_stride: nest.row_stride(k),
-                len: run.len,
-                stride: nest.stride(k),
-            };
+            let rect = |k: usize| nest.rect(&run, run.whole(), k);
             // SAFETY: both rectangles lie in their buffers (the plan reaches layout elements only); chunks write
             // disjoint elements, and the source is read under its guard. Where both are the same elements, each is
             // read before it is written.
@@ -92,7 +83,7 @@ pub(crate) unsafe fn move_rect<T: Copy + 'static>(dst: *mut T, to: Rect, src: *c
 
 fn cast_by<C: Compute>(nest: &Nest, to: Raw, from: Raw) {
     let bytes = to.dtype.size() + from.dtype.size();
-    let chunks = nest.chunks(if nest.transposed { ROWS } else { 1 });
+    let chunks = nest.chunks(if nest.transposed { TRANSPOSED_ROWS } else { 1 });
     team::par_if(3 * cost(nest, bytes), chunks.count(), &|i| cast_chunk::<C>(nest, chunks.get(i), to, from));
 }
 
@@ -104,24 +95,14 @@ fn cast_chunk<C: Compute>(nest: &Nest, chunk: Chunk, to: Raw, from: Raw) {
         n => (nest.second().min(C::TILE / n), n),
     };
     nest.for_runs(chunk, |run| {
-        for r in (0..run.rows).step_by(rows) {
-            for c in (0..run.len).step_by(len) {
-                let (rows, len) = (rows.min(run.rows - r), len.min(run.len - c));
-                let rect = |k: usize| Rect {
-                    at: run.at[k] + r as isize * nest.row_stride(k) + c as isize * nest.stride(k),
-                    rows,
-                    row_stride: nest.row_stride(k),
-                    len,
-                    stride: nest.stride(k),
-                };
-                // SAFETY: rectangles lie in their buffers and are no larger than a tile; this chunk alone writes its part
-                // of the output. Same elements in one buffer are read into the tile before they are written.
-                unsafe {
-                    C::gather(from.dtype, from.ptr(), rect(1), tile.ptr::<C>());
-                    C::scatter(to.dtype, to.ptr(), rect(0), tile.ptr::<C>());
-                }
+        nest.for_parts(&run, rows, len, |part| {
+            // SAFETY: rectangles lie in their buffers and are no larger than a tile; this chunk alone writes its part of the
+            // output. Same elements in one buffer are read into the tile before they are written.
+            unsafe {
+                C::gather(from.dtype, from.ptr(), nest.rect(&run, part, 1), tile.ptr::<C>());
+                C::scatter(to.dtype, to.ptr(), nest.rect(&run, part, 0), tile.ptr::<C>());
             }
-        }
+        });
     });
 }
 

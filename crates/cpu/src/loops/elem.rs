@@ -8,6 +8,7 @@ use half::{bf16, f16};
 use stridegrad_core::kernel::{FoldFn, MapFn, MapKernel, PerIsa, ReduceKernel, RowsFn};
 use stridegrad_core::{DType, Expr, Int, Scalar};
 
+use super::transpose::transpose;
 use crate::isa::{Isa, isa, multiversion};
 
 /// A `bool` in memory: any byte, true unless 0.
@@ -44,7 +45,47 @@ macro_rules! plain_elem {
         elem!($t, Int, |x| Int(x as i64), |v| v.0 as $t);
     )*};
 }
-plain_elem!(f32, f64, i64, i32, i16, i8, u8);
+plain_elem!(f32, f64, i64);
+
+// Floats to narrower integers saturate, as `as` does, but in a way that vectorises.
+macro_rules! narrow_elem {
+    ($($t:ty),*) => {$(
+        elem!($t, f32, |x| x as f32, |v| saturating_f32(v, <$t>::MIN as f32, <$t>::MAX as f32) as $t);
+        elem!($t, f64, |x| x as f64, |v| saturating_f64(v, <$t>::MIN as f64, <$t>::MAX as f64) as $t);
+        elem!($t, Int, |x| Int(x as i64), |v| v.0 as $t);
+    )*};
+}
+narrow_elem!(i16, i8, u8);
+elem!(i32, f32, |x| x as f32, |v| f32_to_i32(v));
+elem!(i32, f64, |x| x as f64, |v| saturating_f64(v, i32::MIN as f64, i32::MAX as f64));
+elem!(i32, Int, |x| Int(x as i64), |v| v.0 as i32);
+
+/// Truncates to an integer in `low..=high`, both of which are `f32` and `i32` values; NaN becomes 0.
+#[inline(always)]
+fn saturating_f32(v: f32, low: f32, high: f32) -> i32 {
+    let v = if v < low { low } else { v };
+    let v = if v > high { high } else { v };
+    let v = if v.is_nan() { 0.0 } else { v };
+    // SAFETY: `v` is a number within the range of `i32`.
+    unsafe { v.to_int_unchecked() }
+}
+
+/// As [`saturating_f32`].
+#[inline(always)]
+fn saturating_f64(v: f64, low: f64, high: f64) -> i32 {
+    let v = if v < low { low } else { v };
+    let v = if v > high { high } else { v };
+    let v = if v.is_nan() { 0.0 } else { v };
+    // SAFETY: `v` is a number within the range of `i32`.
+    unsafe { v.to_int_unchecked() }
+}
+
+#[inline(always)]
+fn f32_to_i32(v: f32) -> i32 {
+    // The largest `i32` is no `f32`: the largest `f32` below it stands in.
+    let i = saturating_f32(v, i32::MIN as f32, 2_147_483_520.0);
+    if v >= 2_147_483_648.0 { i32::MAX } else { i }
+}
 
 // As PyTorch, halves convert by way of f32.
 macro_rules! half_elem {
@@ -139,6 +180,12 @@ impl Rect {
     pub(crate) fn row(at: isize, len: usize, stride: isize) -> Rect {
         Rect { at, rows: 1, row_stride: 0, len, stride }
     }
+
+    /// Whether the memory is denser across the rows than along them.
+    #[inline(always)]
+    pub(crate) fn is_transposed(&self) -> bool {
+        self.rows > 1 && self.row_stride != 0 && self.row_stride.unsigned_abs() < self.stride.unsigned_abs()
+    }
 }
 
 /// `f32`, `f64` or [`Int`]: what loops compute in.
@@ -180,6 +227,22 @@ fn pick<F: Copy>(per: &PerIsa<F>) -> F {
 #[inline(always)]
 unsafe fn gather_body<C: Compute, T: Elem<C>>(base: *const T, rect: Rect, out: *mut C) {
     let Rect { at, rows, row_stride, len, stride } = rect;
+    if rect.is_transposed() {
+        // Along the denser side, so that each cache line is read at once.
+        for i in 0..len {
+            // SAFETY: by the callers' contract every element of the rectangle and of `out` is there.
+            unsafe {
+                let p = base.offset(at + i as isize * stride);
+                let out = out.add(i);
+                if row_stride == 1 {
+                    (0..rows).for_each(|r| *out.add(r * len) = (*p.add(r)).load());
+                } else {
+                    (0..rows).for_each(|r| *out.add(r * len) = (*p.offset(r as isize * row_stride)).load());
+                }
+            }
+        }
+        return;
+    }
     for r in 0..rows {
         // SAFETY: by the callers' contract every element of the rectangle and of `out` is there.
         unsafe {
@@ -306,6 +369,13 @@ macro_rules! compute {
                 $identity
             }
             unsafe fn gather(dtype: DType, base: *const u8, rect: Rect, out: *mut $c) {
+                if dtype == Self::DTYPE && rect.is_transposed() && rect.row_stride == 1 {
+                    let p = base.cast::<$c>();
+                    // SAFETY: passed on to the caller.
+                    return unsafe {
+                        transpose(out, rect.len as isize, p.offset(rect.at), rect.stride, rect.rows, rect.len)
+                    };
+                }
                 // SAFETY: passed on to the caller.
                 with_elem!(dtype, T => unsafe { gather_as::<$c, T>(base.cast(), rect, out) })
             }

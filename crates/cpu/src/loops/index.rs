@@ -176,12 +176,9 @@ fn select<T: Copy + Send + Sync + 'static>(
             // SAFETY: `i` is within the index.
             let j = unsafe { index_at(&index, i) };
             nest.for_runs(part.clone(), |run| {
-                let rect = |k: usize, shift: isize| Rect {
-                    at: run.at[k] + shift,
-                    rows: run.rows,
-                    row_stride: nest.row_stride(k),
-                    len: run.len,
-                    stride: nest.stride(k),
+                let rect = |k: usize, shift: isize| {
+                    let rect = nest.rect(&run, run.whole(), k);
+                    Rect { at: rect.at + shift, ..rect }
                 };
                 let (a, b) = (rect(0, i as isize * to_step), rect(1, j * from_step));
                 // SAFETY: indices are checked, so that both rectangles lie in their buffers, which differ (the result

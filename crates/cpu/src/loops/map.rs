@@ -10,7 +10,7 @@ use stridegrad_core::kernel::{MapFn, MapKernel};
 use stridegrad_core::{DType, Dst, Error, ErrorKind, Int, LoopPlan, MAX_OPERANDS, Result, Scalar, Src};
 
 use super::elem::{Compute, Rect, Tile};
-use super::nest::{Chunk, Nest};
+use super::nest::{Chunk, Nest, TRANSPOSED_ROWS};
 use super::{CHUNK, Raw, View};
 use crate::team;
 
@@ -53,6 +53,8 @@ struct Call<C> {
     inputs: usize,
     /// The output, then the inputs.
     raw: [Raw; MAX_OPERANDS],
+    /// Which inputs lie in the output's buffer.
+    aliased: [bool; MAX_OPERANDS],
     /// A rough cost of an element in picoseconds, for deciding whether to share the work.
     cost: u64,
 }
@@ -80,6 +82,7 @@ fn map_as<C: Compute>(kernel: &MapKernel, params: &[Scalar], dst: Dst<'_>, srcs:
         n_params: params.len(),
         inputs: srcs.len(),
         raw: [out.raw; MAX_OPERANDS],
+        aliased: [false; MAX_OPERANDS],
         cost: 0,
     };
     for (to, p) in call.params.iter_mut().zip(params) {
@@ -91,7 +94,8 @@ fn map_as<C: Compute>(kernel: &MapKernel, params: &[Scalar], dst: Dst<'_>, srcs:
         views[k] = View::try_from(srcs[k - 1])?;
         call.raw[k] = views[k].raw;
         bytes += views[k].dtype().size();
-        plain &= views[k].dtype() == C::DTYPE && !views[k].same_buffer(&out);
+        plain &= views[k].dtype() == C::DTYPE;
+        call.aliased[k] = views[k].same_buffer(&out);
     }
     let views = &views[..=srcs.len()];
     call.cost = 60 * bytes as u64;
@@ -100,13 +104,11 @@ fn map_as<C: Compute>(kernel: &MapKernel, params: &[Scalar], dst: Dst<'_>, srcs:
         return Ok(());
     }
     let mut layouts = [out.layout; MAX_OPERANDS];
-    let mut aliased = [false; MAX_OPERANDS];
-    for (k, v) in views.iter().enumerate().skip(1) {
-        layouts[k] = v.layout;
-        aliased[k] = v.same_buffer(&out);
+    for (l, v) in layouts.iter_mut().zip(views) {
+        *l = v.layout;
     }
     let plan = LoopPlan::new(out.sizes(), &layouts[..views.len()])?;
-    call.nested(&Nest::new(&plan), &aliased);
+    call.nested(&Nest::new(&plan));
     Ok(())
 }
 
@@ -123,36 +125,63 @@ impl<C: Compute> Call<C> {
         &self.params[..self.n_params]
     }
 
-    /// Contiguous operands of the compute dtype, none in the output's buffer.
+    /// Operands of the compute dtype that fill blocks of memory in the same order.
     fn flat(&self, views: &[View<'_>]) {
         let n = views[0].layout.numel();
         let mut at = [0isize; MAX_OPERANDS];
         for (at, v) in at.iter_mut().zip(views) {
             *at = v.layout.offset() as isize;
         }
+        let in_place = self.aliased.contains(&true);
         team::par_if(n as u64 * self.cost / 1000, n.div_ceil(CHUNK), &|chunk| {
-            let start = chunk * CHUNK;
-            let len = CHUNK.min(n - start);
-            let mut ins: [&[C]; INPUTS] = [&[]; INPUTS];
-            for (k, x) in ins.iter_mut().enumerate().take(self.inputs) {
-                // SAFETY: `n` elements from the offset on lie in the operand's buffer (a dense layout of n elements),
-                // are initialised and, under the storage's guard, are not written by anyone meanwhile.
-                *x = unsafe {
-                    let p = self.raw[k + 1].at::<C>(at[k + 1] + start as isize);
-                    std::slice::from_raw_parts(p, len)
-                };
+            let end = n.min((chunk + 1) * CHUNK);
+            if !in_place {
+                self.flat_part(&at, chunk * CHUNK, end, None);
+                return;
             }
-            // SAFETY: as above; the output's buffer is no input's, it is written under its guard, chunks are
-            // disjoint, and the kernel writes before anyone reads. `f` was picked for this processor.
-            unsafe {
-                let out = std::slice::from_raw_parts_mut(self.raw[0].at::<C>(at[0] + start as isize), len);
-                (self.f)(out, &ins[..self.inputs], self.params());
+            let mut tiles = [const { Tile::new() }; INPUTS];
+            for from in (chunk * CHUNK..end).step_by(C::TILE) {
+                self.flat_part(&at, from, end.min(from + C::TILE), Some(&mut tiles));
             }
         });
     }
 
+    /// Elements `from..to` of flat operands. With tiles, inputs in the output's buffer are copied first.
+    #[inline(always)]
+    fn flat_part(
+        &self,
+        at: &[isize; MAX_OPERANDS],
+        from: usize,
+        to: usize,
+        mut tiles: Option<&mut [Tile; INPUTS]>,
+    ) {
+        let len = to - from;
+        let mut ins: [&[C]; INPUTS] = [&[]; INPUTS];
+        for k in 1..=self.inputs {
+            // SAFETY: the elements from the offset on lie in the operand's buffer (a dense layout), are initialised
+            // and, under the storage's guard, not written by anyone else meanwhile. A tile takes them.
+            ins[k - 1] = unsafe {
+                let mut p: *const C = self.raw[k].at::<C>(at[k] + from as isize);
+                if self.aliased[k]
+                    && let Some(tiles) = &mut tiles
+                {
+                    let tile = tiles[k - 1].ptr::<C>();
+                    p.copy_to_nonoverlapping(tile, len);
+                    p = tile;
+                }
+                std::slice::from_raw_parts(p, len)
+            };
+        }
+        // SAFETY: as above; no input slice lies in the output's buffer, which is written under its guard, each part by one
+        // thread. `f` was picked for this processor.
+        unsafe {
+            let out = std::slice::from_raw_parts_mut(self.raw[0].at::<C>(at[0] + from as isize), len);
+            (self.f)(out, &ins[..self.inputs], self.params());
+        }
+    }
+
     /// Anything else.
-    fn nested(&self, nest: &Nest, aliased: &[bool; MAX_OPERANDS]) {
+    fn nested(&self, nest: &Nest) {
         // The shape of the rectangles that a kernel call works on.
         let (rows, len) = if nest.transposed {
             let len = nest.len().min(BLOCK.1);
@@ -167,13 +196,13 @@ impl<C: Compute> Call<C> {
             let contiguous = nest.stride(k) == 1 && (rows == 1 || nest.row_stride(k) == len as isize);
             ways[k] = match () {
                 _ if k > 0 && nest.is_scalar(k) => Way::Scalar,
-                _ if contiguous && self.raw[k].dtype == C::DTYPE && !aliased[k] => Way::Direct,
+                _ if contiguous && self.raw[k].dtype == C::DTYPE && !self.aliased[k] => Way::Direct,
                 _ => Way::Tile,
             };
         }
         let tiled = ways[..=self.inputs].iter().any(|&w| w != Way::Direct);
         let len = if tiled { len.min(C::TILE) } else { len };
-        let chunks = nest.chunks(if nest.transposed { BLOCK.0 } else { 1 });
+        let chunks = nest.chunks(if nest.transposed { TRANSPOSED_ROWS } else { 1 });
         let cost = (nest.rows() * nest.len()) as u64 * (self.cost + 200 * tiled as u64) / 1000;
         team::par_if(cost, chunks.count(), &|i| {
             self.chunk(nest, chunks.get(i), &ways, rows, len);
@@ -186,68 +215,60 @@ impl<C: Compute> Call<C> {
         // What the tiles hold: the rectangle gathered last.
         let mut held: [Option<(isize, usize, usize)>; MAX_OPERANDS] = [None; MAX_OPERANDS];
         nest.for_runs(chunk, |run| {
-            for r in (0..run.rows).step_by(rows) {
-                for c in (0..run.len).step_by(len) {
-                    let (rows, len) = (rows.min(run.rows - r), len.min(run.len - c));
-                    let rect = |k: usize| Rect {
-                        at: run.at[k] + r as isize * nest.row_stride(k) + c as isize * nest.stride(k),
-                        rows,
-                        row_stride: nest.row_stride(k),
-                        len,
-                        stride: nest.stride(k),
-                    };
-                    let n = rows * len;
-                    let mut ins: [&[C]; INPUTS] = [&[]; INPUTS];
-                    for k in 1..=self.inputs {
-                        let tile = tiles[k].ptr::<C>();
-                        let rect = rect(k);
-                        let p: *const C = match ways[k] {
-                            // SAFETY: the rectangle lies in the operand's buffer (the plan reaches layout elements only).
-                            Way::Direct => unsafe { self.raw[k].at::<C>(rect.at) },
-                            Way::Scalar => {
-                                if held[k].is_none() {
-                                    let whole = Rect::row(rect.at, C::TILE, 0);
-                                    // SAFETY: the element lies in the buffer, the tile takes TILE values.
-                                    unsafe { C::gather(self.raw[k].dtype, self.raw[k].ptr(), whole, tile) }
-                                    held[k] = Some((rect.at, 1, C::TILE));
-                                }
-                                tile
+            nest.for_parts(&run, rows, len, |part| {
+                let (rows, len) = (part.rows, part.len);
+                let rect = |k: usize| nest.rect(&run, part, k);
+                let n = rows * len;
+                let mut ins: [&[C]; INPUTS] = [&[]; INPUTS];
+                for k in 1..=self.inputs {
+                    let tile = tiles[k].ptr::<C>();
+                    let rect = rect(k);
+                    let p: *const C = match ways[k] {
+                        // SAFETY: the rectangle lies in the operand's buffer (the plan reaches layout elements only).
+                        Way::Direct => unsafe { self.raw[k].at::<C>(rect.at) },
+                        Way::Scalar => {
+                            if held[k].is_none() {
+                                let whole = Rect::row(rect.at, C::TILE, 0);
+                                // SAFETY: the element lies in the buffer, the tile takes TILE values.
+                                unsafe { C::gather(self.raw[k].dtype, self.raw[k].ptr(), whole, tile) }
+                                held[k] = Some((rect.at, 1, C::TILE));
                             }
-                            Way::Tile => {
-                                // A row that is broadcast along the outer loops is gathered once. (Not one in the
-                                // output's buffer: it is another one each time, since the output does not overlap
-                                // itself.)
-                                if held[k] != Some((rect.at, rows, len)) {
-                                    // SAFETY: the rectangle lies in the buffer and is initialised; a tile takes rows *
-                                    // len values, since rectangles are no larger than TILE where tiles are used.
-                                    unsafe { C::gather(self.raw[k].dtype, self.raw[k].ptr(), rect, tile) }
-                                    held[k] = Some((rect.at, rows, len));
-                                }
-                                tile
+                            tile
+                        }
+                        Way::Tile => {
+                            // A row that is broadcast along the outer loops is gathered once. (Not one in the
+                            // output's buffer: it is another one each time, since the output does not overlap
+                            // itself.)
+                            if held[k] != Some((rect.at, rows, len)) {
+                                // SAFETY: the rectangle lies in the buffer and is initialised; a tile takes rows *
+                                // len values, since rectangles are no larger than TILE where tiles are used.
+                                unsafe { C::gather(self.raw[k].dtype, self.raw[k].ptr(), rect, tile) }
+                                held[k] = Some((rect.at, rows, len));
                             }
-                        };
-                        // SAFETY: `n` initialised values lie there, contiguously: in a tile, or in a buffer that
-                        // is not the output's and that nobody writes meanwhile.
-                        ins[k - 1] = unsafe { std::slice::from_raw_parts(p, n) };
-                    }
-                    let to = rect(0);
-                    let out: *mut C = match ways[0] {
-                        // SAFETY: as for the inputs.
-                        Way::Direct => unsafe { self.raw[0].at::<C>(to.at) },
-                        _ => tiles[0].ptr::<C>(),
+                            tile
+                        }
                     };
-                    // SAFETY: `n` elements, in a tile or in the output's buffer, which no input slice points into;
-                    // this chunk alone writes them. `f` was picked for this processor.
-                    unsafe {
-                        let out = std::slice::from_raw_parts_mut(out, n);
-                        (self.f)(out, &ins[..self.inputs], self.params());
-                    }
-                    if ways[0] != Way::Direct {
-                        // SAFETY: the rectangle lies in the output's buffer, and this chunk alone writes it.
-                        unsafe { C::scatter(self.raw[0].dtype, self.raw[0].ptr(), to, tiles[0].ptr::<C>()) }
-                    }
+                    // SAFETY: `n` initialised values lie there, contiguously: in a tile, or in a buffer that
+                    // is not the output's and that nobody writes meanwhile.
+                    ins[k - 1] = unsafe { std::slice::from_raw_parts(p, n) };
                 }
-            }
+                let to = rect(0);
+                let out: *mut C = match ways[0] {
+                    // SAFETY: as for the inputs.
+                    Way::Direct => unsafe { self.raw[0].at::<C>(to.at) },
+                    _ => tiles[0].ptr::<C>(),
+                };
+                // SAFETY: `n` elements, in a tile or in the output's buffer, which no input slice points into;
+                // this chunk alone writes them. `f` was picked for this processor.
+                unsafe {
+                    let out = std::slice::from_raw_parts_mut(out, n);
+                    (self.f)(out, &ins[..self.inputs], self.params());
+                }
+                if ways[0] != Way::Direct {
+                    // SAFETY: the rectangle lies in the output's buffer, and this chunk alone writes it.
+                    unsafe { C::scatter(self.raw[0].dtype, self.raw[0].ptr(), to, tiles[0].ptr::<C>()) }
+                }
+            });
         });
     }
 }

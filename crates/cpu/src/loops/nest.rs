@@ -3,6 +3,10 @@
 use stridegrad_core::{LoopPlan, MAX_OPERANDS, MAX_RANK};
 
 use super::CHUNK;
+use super::elem::Rect;
+
+/// Rows that stay together in a chunk where an operand is transposed: several cache lines of it.
+pub(crate) const TRANSPOSED_ROWS: usize = 64;
 
 /// The loops of a [`LoopPlan`], the two innermost of which are walked in rectangles.
 ///
@@ -26,6 +30,22 @@ pub(crate) struct Run<'a> {
     pub(crate) at: &'a [isize],
     pub(crate) rows: usize,
     pub(crate) len: usize,
+}
+
+/// A rectangle within a run: its first row and element, and its size.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) rows: usize,
+    pub(crate) len: usize,
+}
+
+impl Run<'_> {
+    /// The whole run.
+    pub(crate) fn whole(&self) -> Part {
+        Part { row: 0, column: 0, rows: self.rows, len: self.len }
+    }
 }
 
 impl Nest {
@@ -114,6 +134,37 @@ impl Nest {
     /// Whether an operand is one element, whatever the loops.
     pub(crate) fn is_scalar(&self, operand: usize) -> bool {
         self.strides[operand][..self.loops].iter().all(|&s| s == 0)
+    }
+
+    /// One operand's elements of part of a run.
+    #[inline(always)]
+    pub(crate) fn rect(&self, run: &Run<'_>, part: Part, operand: usize) -> Rect {
+        let (row_stride, stride) = (self.row_stride(operand), self.stride(operand));
+        Rect {
+            at: run.at[operand] + part.row as isize * row_stride + part.column as isize * stride,
+            rows: part.rows,
+            row_stride,
+            len: part.len,
+            stride,
+        }
+    }
+
+    /// Cuts a run into rectangles of at most `rows` times `len`; down the rows first where an operand is transposed, so
+    /// that neighbouring cache lines of it follow one another.
+    #[inline(always)]
+    pub(crate) fn for_parts(&self, run: &Run<'_>, rows: usize, len: usize, mut f: impl FnMut(Part)) {
+        let mut part = |row: usize, column: usize| {
+            f(Part { row, column, rows: rows.min(run.rows - row), len: len.min(run.len - column) });
+        };
+        if self.transposed {
+            for column in (0..run.len).step_by(len) {
+                (0..run.rows).step_by(rows).for_each(|row| part(row, column));
+            }
+        } else {
+            for row in (0..run.rows).step_by(rows) {
+                (0..run.len).step_by(len).for_each(|column| part(row, column));
+            }
+        }
     }
 
     /// How the rows are cut into chunks of about [`CHUNK`] elements; `align` rows or more stay together.

@@ -45,6 +45,8 @@ const MAX_PARTS: usize = 64;
 const MAX_SPLIT_COLUMNS: usize = 16 << 10;
 /// Rows of few elements are accumulated several at once, into about this many accumulators.
 const WIDE: usize = 256;
+/// Lines up to this length are reduced many at once.
+const SHORT: usize = 32;
 /// Accumulators are emptied into the next level after this many rows.
 const LEVEL: usize = 64;
 
@@ -121,6 +123,9 @@ impl<C: Compute> Job<C> {
 
     fn by_folds(&self) {
         let (results, n) = (self.results(), self.reduced_len());
+        if n <= SHORT && n > 1 && self.reduced.rows() == 1 && self.kept.len() >= 16 {
+            return self.by_transposing();
+        }
         if results < FEW_TASKS && n >= 4 * CHUNK {
             return self.by_split_folds();
         }
@@ -129,6 +134,47 @@ impl<C: Compute> Job<C> {
         team::par_if(self.cost(), chunks.count(), &|i| {
             let mut tile = Tile::new();
             self.for_rows_of_results(chunks.get(i), &mut tile, |at, _| self.fold_part(at, whole.clone()));
+        });
+    }
+
+    /// Short lines side by side: blocks of them are transposed in a tile, and its rows accumulated.
+    fn by_transposing(&self) {
+        let n = self.reduced_len();
+        let width = self.kept.len().min(C::TILE / n);
+        let chunks = Chunks::of(self.kept.rows(), self.kept.len(), 1, CHUNK / n);
+        team::par_if(self.cost(), chunks.count(), &|i| {
+            let mut tile = Tile::new();
+            let values = tile.ptr::<C>();
+            self.kept.for_runs(chunks.get(i), |run| {
+                for r in 0..run.rows as isize {
+                    for c in (0..run.len).step_by(width) {
+                        let len = width.min(run.len - c);
+                        let at = |k: usize| {
+                            run.at[k] + r * self.kept.row_stride(k) + c as isize * self.kept.stride(k)
+                        };
+                        let mut lines = at(0);
+                        self.reduced.for_runs(Chunks::whole(1, n), |run| lines += run.at[0]);
+                        let rect = Rect {
+                            at: lines,
+                            rows: n,
+                            row_stride: self.reduced.stride(0),
+                            len,
+                            stride: self.kept.stride(0),
+                        };
+                        // SAFETY: the rectangle lies in the input's buffer and is initialised, a tile takes it (n * width <=
+                        // TILE); its rows do not overlap. The results' row lies in the output's buffer and belongs to this
+                        // chunk alone. `rows` was picked for this processor.
+                        unsafe {
+                            C::gather(self.from.dtype, self.from.ptr(), rect, values);
+                            let (total, rest) =
+                                std::slice::from_raw_parts_mut(values, n * len).split_at_mut(len);
+                            rest.chunks_exact(len).for_each(|row| (self.rows)(total, row));
+                            let out = Rect::row(at(1), len, self.kept.stride(1));
+                            C::scatter(self.to.dtype, self.to.ptr(), out, values);
+                        }
+                    }
+                }
+            });
         });
     }
 
