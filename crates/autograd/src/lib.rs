@@ -13,6 +13,8 @@ mod gradcheck;
 mod graph;
 mod index;
 mod inplace;
+#[doc(hidden)]
+pub mod literal;
 mod mode;
 mod operand;
 pub mod ops;
@@ -26,6 +28,7 @@ pub use engine::BackwardOptions;
 pub use gradcheck::{GradcheckOptions, Outputs, gradcheck, gradgradcheck};
 pub use graph::Hook;
 pub use index::{Ellipsis, IndexItem, NewAxis};
+pub use literal::Nested;
 pub use mode::{GradMode, enable_grad, is_grad_enabled, no_grad};
 pub use operand::Operand;
 pub use ops::options::*;

@@ -389,12 +389,12 @@ pub fn arg_reduce(
     if keepdim { Ok((index, value)) } else { Ok((drop_dims(&index, &mask)?, drop_dims(&value, &mask)?)) }
 }
 
-/// A running reduction along `dim`, in `a`'s dtype.
+/// A running reduction along `dim`, in `a`'s dtype; the result is row-major.
 pub fn scan(op: &'static str, scan: Scan, dim: usize, a: &Array) -> Result<Array> {
     if dim >= a.sizes().len() {
         bail!(Dim, op, "dim {dim} of an array of rank {}", a.sizes().len());
     }
-    let result = Array::uninit(a.layout().dense_like(), a.dtype(), a.device())?;
+    let result = Array::uninit(Layout::contiguous(a.sizes())?, a.dtype(), a.device())?;
     let _guards = guards(op, &[a], &[])?;
     if a.layout().numel() > 0 {
         backend::of(a.device())?.scan(scan, dim, dst(&result), src(a))?;

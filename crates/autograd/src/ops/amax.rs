@@ -52,7 +52,7 @@ pub(crate) fn extreme(
         let (x, y) = (ctx.input(0)?, spread(&ctx.output(0)?, &mask, keepdim)?);
         let ties = exec::map(&TIES, x.dtype(), &[], DType::Bool, &[x.array(), y.array()])?;
         let count = exec::reduce(&SUM, DType::I64, DType::I64, &mask, true, &ties)?;
-        let share = spread(g, &mask, keepdim)?.try_div(&Tensor::from_array(count))?;
+        let share = spread(g, &mask, keepdim)?.try_div(Tensor::from_array(count))?;
         Ok(vec![Some(linear(&AT_TIES, &[], &share, &[&x, &y])?)])
     })
 }

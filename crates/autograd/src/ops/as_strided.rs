@@ -48,7 +48,7 @@ fn edge(parent: &Tensor, from: Layout, to: Layout) -> Result<Option<Edge>> {
             let Some(g) = &g[0] else { return Ok(vec![None]) };
             let back = transfer(g, to, from, extent)?;
             Ok(vec![Some(match &shares {
-                Some(s) => back.try_mul(&Tensor::from_array(s.clone()))?,
+                Some(s) => back.try_mul(Tensor::from_array(s.clone()))?,
                 None => back,
             })])
         }),

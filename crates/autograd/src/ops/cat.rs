@@ -113,12 +113,10 @@ static_faces! {
                 "expected tensors of equal sizes: tensor 0 has {:?}, tensor {k} has {:?}", first.sizes(), parts[k].sizes())));
         }
         let dim = wrap_dim("stack", dim, first.dim() + 1)?;
-        // In front, the parts keep their format within the result.
-        if dim == 0 && first.dim() > 0 {
-            let joined = cat("stack", &parts, 0)?;
-            let mut sizes = vec![parts.len() as i64];
-            sizes.extend(first.sizes().iter().map(|&n| n as i64));
-            return joined.try_view(sizes);
+        // Joined along the dim that the new one stands before, then split: so the parts keep their format.
+        if dim < first.dim() {
+            let joined = cat("stack", &parts, dim as i64)?;
+            return joined.try_unflatten(dim as i64, [parts.len(), first.sizes()[dim]]);
         }
         let parts = parts.iter().map(|t| t.try_unsqueeze(dim as i64)).collect::<Result<Vec<_>>>()?;
         cat("stack", &parts.iter().collect::<Vec<_>>(), dim as i64)

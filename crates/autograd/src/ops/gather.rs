@@ -89,7 +89,7 @@ faces! {
         let src = part_of(op, src, &index)?;
         let mut rec = Recorder::new(op, &[self, &src]);
         rec.save_extra(index.array());
-        let out = exec::copy_to(self.array(), self.layout().dense_like(), self.dtype())?;
+        let out = exec::copy_to(self.array(), Layout::contiguous(self.sizes())?, self.dtype())?;
         exec::index_into(op, IndexPass::ScatterAdd, d, &out, src.array(), index.array())?;
         rec.finish(out, move |ctx, g| {
             let gs = ctx.needs(1).then(|| gather(g, d, &ctx.extra(0)?)).transpose()?;

@@ -56,7 +56,7 @@ faces! {
         let (d, index) = (index_dim(op, self, dim)?, line(op, index)?);
         let mut rec = Recorder::new(op, &[self, src]);
         rec.save_extra(index.array());
-        let out = exec::copy_to(self.array(), self.layout().dense_like(), self.dtype())?;
+        let out = exec::copy_to(self.array(), Layout::contiguous(self.sizes())?, self.dtype())?;
         exec::index_into(op, IndexPass::Add, d, &out, src.array(), index.array())?;
         rec.finish(out, move |ctx, g| {
             let gs = ctx.needs(1).then(|| index_select(g, d, &ctx.extra(0)?)).transpose()?;

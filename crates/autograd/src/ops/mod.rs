@@ -10,6 +10,7 @@ pub(crate) mod pooling;
 pub(crate) mod abs;
 pub(crate) mod adaptive_avg_pool2d;
 pub(crate) mod add;
+pub(crate) mod allclose;
 pub(crate) mod amax;
 pub(crate) mod any;
 pub(crate) mod argmax;
@@ -116,6 +117,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         abs::spec(),
         adaptive_avg_pool2d::spec(),
         add::spec(),
+        allclose::spec(),
         amax::spec(),
         any::spec(),
         argmax::spec(),

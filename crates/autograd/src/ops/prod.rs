@@ -118,9 +118,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
     OpSpec::new("prod", || {
         let run = |x: &Tensor, dims: &[i64], keepdim| x.try_prod_dims(dims, keepdim);
         let of = |v: &[f64]| v.iter().product();
-        let mut all = reduction_samples(Domain::AwayFromZero, run, of);
         // Near 1, so that long products keep their digits; and with zeros, up to several a group.
-        all.extend(reduction_samples(Domain::Between(0.98, 1.02), run, of));
+        let mut all = reduction_samples(Domain::Between(0.98, 1.02), run, of);
         all.push(Sample::new(
             "zeros",
             vec![Input::new(&[4, 5], Domain::Any)],

@@ -1,7 +1,7 @@
 //! The lower and upper triangle of matrices.
 
 use stridegrad_core::kernel::MapKernel;
-use stridegrad_core::{Error, ErrorKind, Result, exec};
+use stridegrad_core::{Error, ErrorKind, Layout, Result, exec};
 
 use crate::Tensor;
 use crate::faces::faces;
@@ -27,13 +27,20 @@ fn triangle(kernel: &'static MapKernel, x: &Tensor, k: i64) -> Result<Tensor> {
     let k = k.clamp(-(rows as i64) - 1, columns as i64 + 1);
     let rec = Recorder::new(kernel.name, &[x]);
     let ins = [x.array(), row.array(), column.array()];
-    let out = exec::map(kernel, x.dtype(), &[k.into()], x.dtype(), &ins)?;
+    let out = exec::map_with_layout(
+        kernel,
+        x.dtype(),
+        &[k.into()],
+        x.dtype(),
+        Layout::contiguous(x.sizes())?,
+        &ins,
+    )?;
     rec.finish(out, move |_, g| Ok(vec![Some(triangle(kernel, g, k)?)]))
 }
 
 faces! {
     /// The elements of each matrix (the last two dims) on and below the `k`-th diagonal, the others 0. `k` 0 is the main
-    /// diagonal, positive ones lie above it.
+    /// diagonal, positive ones lie above it. The result is row-major.
     ///
     /// ```
     /// use stridegrad_autograd::Tensor;
