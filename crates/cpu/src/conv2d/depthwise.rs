@@ -130,8 +130,9 @@ impl Plane {
             // SAFETY: row i of the scratch plane; x is readable inside its sizes.
             unsafe {
                 let to = dst.add(i * self.row_len);
-                let step = self.row_len / self.phase_len;
-                copy_plane_row(x, size, (n, c, i as isize - pad[0]), pad[1], step, self.width, to);
+                let phases = (self.row_len / self.phase_len, self.phase_len);
+                let at = (n, c, i as isize - pad[0]);
+                copy_plane_row(x, size, at, pad[1], phases, self.width, T::default(), to);
             }
         }
     }

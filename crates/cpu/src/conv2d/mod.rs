@@ -31,6 +31,7 @@ mod wgrad;
 mod wgrad_taps;
 
 pub use int::forward_i64;
+pub(crate) use planes::copy_plane_row;
 
 use crate::gemm::{Mat, MatMut, gemm_batched};
 use crate::pack::pack_panel;

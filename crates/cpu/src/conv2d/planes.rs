@@ -118,13 +118,16 @@ pub(super) unsafe fn run<T: Float>(g: &Correlation<T>, u: &'static Ukr<T>) {
                             for i in 0..count {
                                 let h = (rows.start * g.stride[0] + i) as isize - g.pad[0];
                                 let dst = input.add(c * shape.plane + i * shape.row_len);
+                                let phases = (g.stride[1], shape.row_len / g.stride[1]);
+                                let zero = T::default();
                                 copy_plane_row(
                                     &g.x,
                                     (g.h, g.w),
                                     (n, c, h),
                                     g.pad[1],
-                                    g.stride[1],
+                                    phases,
                                     shape.width,
+                                    zero,
                                     dst,
                                 );
                             }
@@ -201,53 +204,68 @@ unsafe fn output_row<T: Float>(
     }
 }
 
-/// Copies `width` columns of row `h` of plane `(n, c)` from padded column 0 on, zeros outside the image, sorted by their remainder modulo
-/// `step`: column `j` to `dst[j % step * width.div_ceil(step) + j / step]`.
+/// Copies `width` columns of row `h` of plane `(n, c)` from padded column 0 on, `outside` where there is no image, sorted by their
+/// remainder modulo `step`: column `j` to `dst[j % step * phase_step + j / step]`. A remainder's `width.div_ceil(step)` elements are
+/// all written.
 ///
 /// # Safety
-/// x is readable where it exists; `dst` has room for `width.div_ceil(step) * step` elements.
-pub(super) unsafe fn copy_plane_row<T: Float>(
+/// x is readable where it exists; `dst` has room.
+#[allow(clippy::too_many_arguments)]
+#[inline(always)]
+pub(crate) unsafe fn copy_plane_row<T: Copy>(
     x: &super::View4<T>,
     (size_h, size_w): (usize, usize),
     (n, c, h): (usize, usize, isize),
     pad: isize,
-    step: usize,
+    (step, phase_step): (usize, usize),
     width: usize,
+    outside: T,
     dst: *mut T,
 ) {
     let phase_len = width.div_ceil(step);
+    let lo = pad.clamp(0, width as isize) as usize;
+    let hi = (size_w as isize + pad).clamp(lo as isize, width as isize) as usize;
+    let empty = h < 0 || h >= size_h as isize || lo == hi;
+    let stride = x.strides[3];
+    // The image's elements of columns lo..hi.
+    let src = x.at([n as isize, c as isize, h, lo as isize - pad]);
     // SAFETY: the caller's contract; columns outside the image are not read.
     unsafe {
-        let out = std::slice::from_raw_parts_mut(dst, phase_len * step);
-        let lo = pad.clamp(0, width as isize) as usize;
-        let hi = (size_w as isize + pad).clamp(lo as isize, width as isize) as usize;
-        if h < 0 || h >= size_h as isize || lo == hi {
-            return out.fill(T::default());
-        }
-        let stride = x.strides[3];
-        let src = x.at([n as isize, c as isize, h, lo as isize - pad]);
-        if step == 1 {
-            out[..lo].fill(T::default());
-            out[hi..].fill(T::default());
-            if stride == 1 {
-                std::ptr::copy_nonoverlapping(src, dst.add(lo), hi - lo);
-            } else {
-                for (j, y) in out[lo..hi].iter_mut().enumerate() {
-                    *y = *src.offset(j as isize * stride);
-                }
-            }
-            return;
-        }
+        let pairs = step == 2 && stride == 1 && !empty;
         for phase in 0..step {
+            let out = std::slice::from_raw_parts_mut(dst.add(phase * phase_step), phase_len);
             // Columns j * step + phase with lo <= column < hi.
-            let first = lo.saturating_sub(phase).div_ceil(step);
-            let last = hi.saturating_sub(phase).div_ceil(step).max(first);
-            let out = &mut out[phase * phase_len..][..phase_len];
-            out[..first].fill(T::default());
-            out[last..].fill(T::default());
+            let first = if empty { phase_len } else { lo.saturating_sub(phase).div_ceil(step) };
+            let last = hi.saturating_sub(phase).div_ceil(step).max(first).min(phase_len);
+            out[..first].fill(outside);
+            out[last..].fill(outside);
+            if pairs {
+                continue;
+            }
             let from = src.wrapping_offset((first * step + phase) as isize * stride - lo as isize * stride);
+            if step == 1 && stride == 1 {
+                std::ptr::copy_nonoverlapping(from, out[first..last].as_mut_ptr(), last - first);
+                continue;
+            }
             for (j, y) in out[first..last].iter_mut().enumerate() {
                 *y = *from.offset((j * step) as isize * stride);
+            }
+        }
+        if pairs {
+            let row = std::slice::from_raw_parts(src, hi - lo);
+            let even = std::slice::from_raw_parts_mut(dst, phase_len);
+            let odd = std::slice::from_raw_parts_mut(dst.add(phase_step), phase_len);
+            // An odd first column, pairs, an even last column.
+            let (mut row, mut at) = (row, lo / 2);
+            if lo % 2 == 1 {
+                odd[at] = row[0];
+                (row, at) = (&row[1..], at + 1);
+            }
+            for ((pair, e), o) in row.chunks_exact(2).zip(&mut even[at..]).zip(&mut odd[at..]) {
+                (*e, *o) = (pair[0], pair[1]);
+            }
+            if row.len() % 2 == 1 {
+                even[at + row.len() / 2] = row[row.len() - 1];
             }
         }
     }

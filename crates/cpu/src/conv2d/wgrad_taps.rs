@@ -133,7 +133,9 @@ impl<'a, T: Float> Run<'a, T> {
             // SAFETY: the caller's scratch row; x is readable inside its sizes.
             unsafe {
                 let to = dst.add((segment.input_row + i) * self.row_len);
-                copy_plane_row(&self.x, (g.h, g.w), (segment.n, c, h), pad, g.stride[1], self.width, to);
+                let phases = (g.stride[1], self.row_len / g.stride[1]);
+                let (at, zero) = ((segment.n, c, h), T::default());
+                copy_plane_row(&self.x, (g.h, g.w), at, pad, phases, self.width, zero, to);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Average pooling, plain and adaptive: sums over rectangles, divided by a count.
 
-use super::{BLOCK, Operands, PoolGeometry, View4, View4Mut, channels_side_by_side};
+use super::{BLOCK, Operands, PoolGeometry, View4, View4Mut, channels_side_by_side, zero_planes};
 use crate::isa::multiversion;
 use crate::team;
 use crate::ukr::Float;
@@ -114,7 +114,7 @@ pub unsafe fn adaptive_avg_pool2d_backward<T: Float>(g: &PoolGeometry, dy: View4
 
 /// `acc[i] += x[i * step]`.
 #[inline(always)]
-unsafe fn add_from_body<T: Float>(acc: &mut [T], x: *const T, step: isize) {
+unsafe fn add_from<T: Float>(acc: &mut [T], x: *const T, step: isize) {
     if step == 1 {
         for (i, a) in acc.iter_mut().enumerate() {
             // SAFETY: as many elements of x as of acc (the caller's contract).
@@ -127,11 +127,10 @@ unsafe fn add_from_body<T: Float>(acc: &mut [T], x: *const T, step: isize) {
         }
     }
 }
-multiversion! { fn add_from<T: Float>(acc: &mut [T], x: *const T, step: isize) = add_from_body }
 
 /// `y[i * step] += x[i]`.
 #[inline(always)]
-unsafe fn add_to_body<T: Float>(y: *mut T, step: isize, x: &[T]) {
+unsafe fn add_to<T: Float>(y: *mut T, step: isize, x: &[T]) {
     if step == 1 {
         for (i, &x) in x.iter().enumerate() {
             // SAFETY: as many elements of y as of x (the caller's contract).
@@ -144,7 +143,6 @@ unsafe fn add_to_body<T: Float>(y: *mut T, step: isize, x: &[T]) {
         }
     }
 }
-multiversion! { fn add_to<T: Float>(y: *mut T, step: isize, x: &[T]) = add_to_body }
 
 unsafe fn forward<T: Float>(g: &PoolGeometry, windows: &Windows, x: View4<T>, y: View4Mut<T>) {
     if g.n * g.c * g.p * g.q == 0 {
@@ -158,22 +156,41 @@ unsafe fn forward<T: Float>(g: &PoolGeometry, windows: &Windows, x: View4<T>, y:
     let row_work = area * height * if by_channels { g.c } else { 1 };
     let per = (16_384 / row_work.max(1)).clamp(1, rows);
     team::par_if((row_work * rows) as u64 / 4, rows.div_ceil(per), &|t| {
-        for row in t * per..rows.min((t + 1) * per) {
-            // SAFETY: the caller's contract; each output row is one task's.
-            unsafe {
-                if by_channels {
-                    channels_row(g, operands, row / g.p, row % g.p);
-                } else {
-                    plane_row(g, operands, row / (g.c * g.p), row / g.p % g.c, row % g.p);
-                }
-            }
-        }
+        // SAFETY: the caller's contract; each output row is one task's.
+        unsafe { output_rows(g, operands, by_channels, t * per..rows.min((t + 1) * per)) }
     });
 }
 
 type Forward<'a, T> = Operands<View4<T>, View4Mut<T>, &'a Windows>;
 
+/// Output rows `rows`: of images, or of planes.
+#[inline(always)]
+unsafe fn output_rows_body<T: Float>(
+    g: &PoolGeometry,
+    operands: &Forward<T>,
+    by_channels: bool,
+    rows: std::ops::Range<usize>,
+) {
+    let mut sums = vec![T::default(); g.w];
+    for row in rows {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if by_channels {
+                channels_row(g, operands, row / g.p, row % g.p);
+            } else {
+                plane_row(operands, row / (g.c * g.p), row / g.p % g.c, row % g.p, &mut sums);
+            }
+        }
+    }
+}
+multiversion! {
+    fn output_rows<T: Float>(
+        g: &PoolGeometry, operands: &Forward<T>, by_channels: bool, rows: std::ops::Range<usize>,
+    ) = output_rows_body
+}
+
 /// Output row p of image n, vectors of channels.
+#[inline(always)]
 unsafe fn channels_row<T: Float>(g: &PoolGeometry, operands: &Forward<T>, n: usize, p: usize) {
     let Operands(x, y, windows) = operands;
     let row = &windows.rows[p];
@@ -200,13 +217,14 @@ unsafe fn channels_row<T: Float>(g: &PoolGeometry, operands: &Forward<T>, n: usi
 }
 
 /// Output row p of plane (n, c): the window's rows are summed as a whole, then its columns.
-unsafe fn plane_row<T: Float>(g: &PoolGeometry, operands: &Forward<T>, n: usize, c: usize, p: usize) {
+#[inline(always)]
+unsafe fn plane_row<T: Float>(operands: &Forward<T>, n: usize, c: usize, p: usize, sums: &mut [T]) {
     let Operands(x, y, windows) = operands;
     let row = &windows.rows[p];
-    let mut sums = vec![T::default(); g.w];
+    sums.fill(T::default());
     for h in row.start..row.end {
         // SAFETY: a row of x (the caller's contract).
-        unsafe { add_from(&mut sums, x.at([n, c, h, 0].map(|i| i as isize)), x.strides[3]) }
+        unsafe { add_from(sums, x.at([n, c, h, 0].map(|i| i as isize)), x.strides[3]) }
     }
     for (q, column) in windows.columns.iter().enumerate() {
         let mean = windows
@@ -226,32 +244,42 @@ unsafe fn backward<T: Float>(g: &PoolGeometry, windows: &Windows, dy: View4<T>, 
     team::par_if(work as u64 / 4, g.n * blocks, &|t| {
         let (n, c0) = (t / blocks, t % blocks * block);
         // SAFETY: the caller's contract; these channels of image n of dx are this task's.
-        unsafe {
-            if by_channels {
-                channels_backward(g, operands, n, c0..g.c.min(c0 + block));
-            } else {
-                plane_backward(g, operands, n, c0);
-            }
-        }
+        unsafe { backward_block(g, operands, by_channels, n, c0..g.c.min(c0 + block)) }
     });
 }
 
-unsafe fn channels_backward<T: Float>(
+#[inline(always)]
+unsafe fn backward_block_body<T: Float>(
     g: &PoolGeometry,
     operands: &Forward<T>,
+    by_channels: bool,
     n: usize,
     channels: std::ops::Range<usize>,
 ) {
+    let Operands(_, dx, _) = operands;
+    // SAFETY: the caller's contract.
+    unsafe {
+        let base = dx.at([n as isize, channels.start as isize, 0, 0]);
+        zero_planes(base, dx.strides, channels.len(), (g.h, g.w));
+        if by_channels {
+            channels_backward(operands, n, channels);
+        } else {
+            plane_backward(g, operands, n, channels.start);
+        }
+    }
+}
+multiversion! {
+    fn backward_block<T: Float>(
+        g: &PoolGeometry, operands: &Forward<T>, by_channels: bool, n: usize, channels: std::ops::Range<usize>,
+    ) = backward_block_body
+}
+
+#[inline(always)]
+unsafe fn channels_backward<T: Float>(operands: &Forward<T>, n: usize, channels: std::ops::Range<usize>) {
     let Operands(dy, dx, windows) = operands;
     let (c, len) = (channels.start, channels.len());
     // SAFETY: the caller's contract; channels of a pixel lie side by side.
     unsafe {
-        for h in 0..g.h {
-            for w in 0..g.w {
-                let to = dx.at([n, c, h, w].map(|i| i as isize));
-                std::slice::from_raw_parts_mut(to, len).fill(T::default());
-            }
-        }
         let mut share = [T::default(); BLOCK];
         for (p, row) in windows.rows.iter().enumerate() {
             for (q, column) in windows.columns.iter().enumerate() {
@@ -270,16 +298,12 @@ unsafe fn channels_backward<T: Float>(
     }
 }
 
+#[inline(always)]
 unsafe fn plane_backward<T: Float>(g: &PoolGeometry, operands: &Forward<T>, n: usize, c: usize) {
     let Operands(dy, dx, windows) = operands;
     let mut line = vec![T::default(); g.w];
     // SAFETY: the caller's contract; plane (n, c) of dx is this task's.
     unsafe {
-        for h in 0..g.h {
-            for w in 0..g.w {
-                *dx.at([n, c, h, w].map(|i| i as isize)) = T::default();
-            }
-        }
         for (p, row) in windows.rows.iter().enumerate() {
             line.fill(T::default());
             for (q, column) in windows.columns.iter().enumerate() {

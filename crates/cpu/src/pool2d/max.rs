@@ -3,90 +3,54 @@
 //! A window's elements are visited row by row; an element replaces the best so far if it is greater or NaN. So ties keep
 //! the first, NaN wins, and of several NaN the last one's index is kept.
 
-use super::{BLOCK, Operands, PoolGeometry, View4, View4Mut, channels_side_by_side};
-use crate::isa::multiversion;
+use super::{BLOCK, Operands, PoolGeometry, View4, View4Mut, channels_side_by_side, zero_planes};
+use crate::conv2d::copy_plane_row;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::{Isa, isa};
+use crate::scratch::with_scratch;
 use crate::team;
+use crate::ukr::best::{self, BestFn, Tap};
+
+/// Bytes of a band's scratch.
+const SCRATCH_BYTES: usize = 128 << 10;
 
 /// What maximum pooling takes.
 pub trait PoolElement: Copy + PartialOrd + Send + Sync + 'static {
     /// What padding counts as.
     const LOWEST: Self;
-}
-impl PoolElement for f32 {
-    const LOWEST: f32 = f32::NEG_INFINITY;
-}
-impl PoolElement for f64 {
-    const LOWEST: f64 = f64::NEG_INFINITY;
-}
-impl PoolElement for i64 {
-    const LOWEST: i64 = i64::MIN;
-}
-
-/// A window element that all lanes of a line have.
-#[derive(Clone, Copy)]
-struct Tap {
-    offset: isize,
-    /// Its index in the plane, for lane 0.
-    index: u32,
-}
-
-/// The best of `taps` for each of `n <= BLOCK` lanes: lane i of tap t at `x + t.offset + i * step`, its index
-/// `t.index + i * index_step`.
-#[inline(always)]
-#[allow(clippy::eq_op)] // x != x asks for NaN, for integers too
-unsafe fn best_of<T: PoolElement>(
-    taps: &[Tap],
-    x: *const T,
-    step: isize,
-    index_step: u32,
-    n: usize,
-    best: &mut [T; BLOCK],
-    at: &mut [u32; BLOCK],
-) {
-    // The loop once more for the steps that vectorise.
-    match step {
-        // SAFETY: the caller's contract.
-        1 => unsafe { lanes::<T, 1>(taps, x, step, index_step, n, best, at) },
-        // SAFETY: the caller's contract.
-        2 => unsafe { lanes::<T, 2>(taps, x, step, index_step, n, best, at) },
-        // SAFETY: the caller's contract.
-        _ => unsafe { lanes::<T, 0>(taps, x, step, index_step, n, best, at) },
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::eq_op)]
-unsafe fn lanes<T: PoolElement, const STEP: isize>(
-    taps: &[Tap],
-    x: *const T,
-    step: isize,
-    index_step: u32,
-    n: usize,
-    best: &mut [T; BLOCK],
-    at: &mut [u32; BLOCK],
-) {
-    let step = if STEP == 0 { step } else { STEP };
-    let n = n.min(BLOCK);
-    let first = taps.first().map_or(0, |t| t.index);
-    for i in 0..n {
-        best[i] = T::LOWEST;
-        at[i] = first + i as u32 * index_step;
-    }
-    for tap in taps {
-        let x = x.wrapping_offset(tap.offset);
-        for i in 0..n {
-            // SAFETY: lane i of this tap lies in x (the caller's contract).
-            let v = unsafe { *x.offset(i as isize * step) };
-            let take = v > best[i] || v != v;
-            best[i] = if take { v } else { best[i] };
-            at[i] = if take { tap.index + i as u32 * index_step } else { at[i] };
+    /// The inner loop for the current instruction set.
+    #[doc(hidden)]
+    fn best() -> BestFn<Self> {
+        |taps, x, n, best, names| {
+            // SAFETY: the caller keeps the loop's contract.
+            unsafe { best::plain(Self::LOWEST, taps, x, n, best, names) }
         }
     }
 }
 
-multiversion! {
-    fn best_lanes<T: PoolElement>(taps: &[Tap], x: *const T, step: isize, index_step: u32, n: usize,
-        best: &mut [T; BLOCK], at: &mut [u32; BLOCK]) = best_of
+macro_rules! float_element {
+    ($t:ty, $avx2:ident, $avx512:ident) => {
+        impl PoolElement for $t {
+            const LOWEST: $t = <$t>::NEG_INFINITY;
+            fn best() -> BestFn<$t> {
+                #[cfg(target_arch = "x86_64")]
+                match isa() {
+                    Isa::Avx512 => return best::$avx512,
+                    Isa::Avx2 => return best::$avx2,
+                    Isa::Portable => {}
+                }
+                |taps, x, n, best, names| {
+                    // SAFETY: the caller keeps the loop's contract.
+                    unsafe { best::plain(Self::LOWEST, taps, x, n, best, names) }
+                }
+            }
+        }
+    };
+}
+float_element!(f32, avx2_f32, avx512_f32);
+float_element!(f64, avx2_f64, avx512_f64);
+impl PoolElement for i64 {
+    const LOWEST: i64 = i64::MIN;
 }
 
 /// `y` is the largest element of each window, `indices` its index `h * width + w` in the plane. Padding counts as the lowest
@@ -112,21 +76,31 @@ pub unsafe fn max_pool2d<T: PoolElement>(
     }
     let by_channels = channels_side_by_side(g.c, &[x.strides, y.strides, indices.strides]);
     let operands = &Operands(x, y, indices);
-    // A task is an output row, of all channels or of one.
-    let rows = if by_channels { g.n * g.p } else { g.n * g.c * g.p };
-    let row_work = g.q * g.kernel[0] * g.kernel[1] * if by_channels { g.c } else { 1 };
-    let per = (16_384 / row_work.max(1)).clamp(1, rows);
-    team::par_if((row_work * rows) as u64 / 2, rows.div_ceil(per), &|t| {
-        for row in t * per..rows.min((t + 1) * per) {
-            // SAFETY: the caller's contract; each output row is one task's.
-            unsafe {
-                if by_channels {
-                    channels_row(g, operands, row / g.p, row % g.p);
-                } else {
-                    plane_row(g, operands, row / (g.c * g.p), row / g.p % g.c, row % g.p);
-                }
+    let (bands, best) = (Bands::new(g, size_of::<T>()), T::best());
+    // A task is some output rows of an image, or a band of a plane.
+    let units = if by_channels { g.n * g.p } else { g.n * g.c * bands.count };
+    let work = g.n * g.c * g.p * g.q * g.kernel[0] * g.kernel[1];
+    let per = (16_384 / (work / units).max(1)).clamp(1, units);
+    team::par_if(work as u64 / 4, units.div_ceil(per), &|t| {
+        let units = t * per..units.min((t + 1) * per);
+        if by_channels {
+            let mut taps = Vec::with_capacity(g.kernel[0] * g.kernel[1]);
+            for unit in units {
+                // SAFETY: the caller's contract; each output row is one task's.
+                unsafe { channels_row(g, operands, best, unit / g.p, unit % g.p, &mut taps) }
             }
+            return;
         }
+        with_scratch::<T, _>(bands.len() + bands.lanes(), |input| {
+            with_scratch::<i64, _>(bands.lanes(), |names| {
+                for unit in units {
+                    let (plane, band) = (unit / bands.count, unit % bands.count);
+                    let place = (plane / g.c, plane % g.c, band);
+                    // SAFETY: the caller's contract; each band is one task's; the scratches have these sizes.
+                    unsafe { plane_band(g, operands, best, &bands, place, input, names) }
+                }
+            })
+        });
     });
 }
 
@@ -139,10 +113,15 @@ fn inside(g: &PoolGeometry, d: usize, o: usize, i: usize) -> Option<usize> {
 }
 
 /// Output row p of image n, vectors of channels.
-unsafe fn channels_row<T: PoolElement>(g: &PoolGeometry, operands: &MaxOperands<T>, n: usize, p: usize) {
+unsafe fn channels_row<T: PoolElement>(
+    g: &PoolGeometry,
+    operands: &MaxOperands<T>,
+    best: BestFn<T>,
+    n: usize,
+    p: usize,
+    taps: &mut Vec<Tap>,
+) {
     let Operands(x, y, indices) = operands;
-    let (mut best, mut at) = ([T::LOWEST; BLOCK], [0u32; BLOCK]);
-    let mut taps = vec![];
     for q in 0..g.q {
         taps.clear();
         for r in 0..g.kernel[0] {
@@ -150,68 +129,120 @@ unsafe fn channels_row<T: PoolElement>(g: &PoolGeometry, operands: &MaxOperands<
             for s in 0..g.kernel[1] {
                 let Some(w) = inside(g, 1, q, s) else { continue };
                 let offset = h as isize * x.strides[2] + w as isize * x.strides[3];
-                taps.push(Tap { offset, index: (h * g.w + w) as u32 });
+                taps.push(Tap { offset, name: (h * g.w + w) as u32 });
             }
         }
-        for c in (0..g.c).step_by(BLOCK) {
-            let lanes = BLOCK.min(g.c - c);
-            let to = [n as isize, c as isize, p as isize, q as isize];
-            // SAFETY: the caller's contract; channels c.. of this pixel lie side by side.
-            unsafe {
-                let from = x.at([n as isize, c as isize, 0, 0]);
-                best_lanes(&taps, from, 1, 0, lanes, &mut best, &mut at);
-                std::ptr::copy_nonoverlapping(best.as_ptr(), y.at(to), lanes);
-                let out = indices.at(to);
-                for (i, &at) in at[..lanes].iter().enumerate() {
-                    *out.add(i) = i64::from(at);
+        let from = x.at([n as isize, 0, 0, 0]);
+        let to = [n as isize, 0, p as isize, q as isize];
+        // SAFETY: the caller's contract; a pixel's channels lie side by side.
+        unsafe { best(taps, from, g.c, y.at(to), indices.at(to)) }
+    }
+}
+
+/// A plane is handled in bands of output rows. A band's input is copied to a scratch, padding and all, its rows and columns
+/// sorted by their remainders modulo the steps. There, the elements that one tap meets from output to output are
+/// neighbours, from the end of a row to the next too: lanes run over the whole band (and over a few columns that are
+/// dropped).
+struct Bands {
+    /// Bands of a plane, and output rows of a band.
+    count: usize,
+    rows: usize,
+    /// Columns that are read; columns and rows with one remainder; elements with one pair of remainders.
+    width: usize,
+    pitch: usize,
+    phase_rows: usize,
+    phase_len: usize,
+    phases: usize,
+    /// Each tap's place in the scratch; its name is the index in the plane relative to the window's corner.
+    taps: Vec<Tap>,
+}
+
+impl Bands {
+    fn new(g: &PoolGeometry, element: usize) -> Bands {
+        let [step_h, step_w] = g.stride;
+        let width = (g.q - 1) * step_w + (g.kernel[1] - 1) * g.dilation[1] + 1;
+        let pitch = width.div_ceil(step_w);
+        let halo = (g.kernel[0] - 1) * g.dilation[0] + 1;
+        let fits = (SCRATCH_BYTES / (width * element)).saturating_sub(halo) / step_h;
+        let count = g.p.div_ceil(fits.clamp(1, g.p));
+        let rows = g.p.div_ceil(count);
+        let phase_rows = ((rows - 1) * step_h + halo).div_ceil(step_h);
+        let phase_len = phase_rows * pitch;
+        let tap = |t: usize| {
+            let (r, s) = (t / g.kernel[1] * g.dilation[0], t % g.kernel[1] * g.dilation[1]);
+            let phase = r % step_h * step_w + s % step_w;
+            let offset = (phase * phase_len + r / step_h * pitch + s / step_w) as isize;
+            Tap { offset, name: (r * g.w + s) as u32 }
+        };
+        let taps = (0..g.kernel[0] * g.kernel[1]).map(tap).collect();
+        let (count, phases) = (g.p.div_ceil(rows), step_h * step_w);
+        Bands { count, rows, width, pitch, phase_rows, phase_len, phases, taps }
+    }
+
+    /// Elements of the scratch.
+    fn len(&self) -> usize {
+        self.phases * self.phase_len
+    }
+
+    /// Lanes of a band.
+    fn lanes(&self) -> usize {
+        self.rows * self.pitch
+    }
+}
+
+/// Band `band` of plane (n, c). `input` has `bands.len() + bands.lanes()` elements, `names` the latter number of them.
+unsafe fn plane_band<T: PoolElement>(
+    g: &PoolGeometry,
+    operands: &MaxOperands<T>,
+    find: BestFn<T>,
+    bands: &Bands,
+    (n, c, band): (usize, usize, usize),
+    input: *mut T,
+    names: *mut i64,
+) {
+    let Operands(x, y, indices) = operands;
+    let (p0, p1) = (band * bands.rows, g.p.min((band + 1) * bands.rows));
+    let pad = g.pad.map(|p| p as isize);
+    // SAFETY: the scratch is this task's and holds the band; tap by tap, all lanes lie inside it; the outputs of the band are this task's.
+    unsafe {
+        for i in 0..bands.phase_rows * g.stride[0] {
+            let h = (p0 * g.stride[0] + i) as isize - pad[0];
+            let at = i % g.stride[0] * g.stride[1] * bands.phase_len + i / g.stride[0] * bands.pitch;
+            let columns = (g.stride[1], bands.phase_len);
+            copy_plane_row(x, (g.h, g.w), (n, c, h), pad[1], columns, bands.width, T::LOWEST, input.add(at));
+        }
+        let best = input.add(bands.len());
+        find(&bands.taps, input, (p1 - p0 - 1) * bands.pitch + g.q, best, names);
+        for p in p0..p1 {
+            let (best, names) = (best.add((p - p0) * bands.pitch), names.add((p - p0) * bands.pitch));
+            let to = [n as isize, c as isize, p as isize, 0];
+            let (y, at) = (y.at(to), indices.at(to));
+            let (y_step, at_step) = (operands.1.strides[3], operands.2.strides[3]);
+            let corner = ((p * g.stride[0]) as isize - pad[0]) * g.w as isize - pad[1];
+            let mut lowest = false;
+            for q in 0..g.q {
+                let value = *best.add(q);
+                lowest |= value == T::LOWEST;
+                *y.offset(q as isize * y_step) = value;
+                let index = (corner + (q * g.stride[1]) as isize) as i64 + *names.add(q);
+                *at.offset(q as isize * at_step) = index;
+            }
+            if lowest {
+                // Nothing was greater than the padding: the first element of the window it is.
+                for q in (0..g.q).filter(|&q| *best.add(q) == T::LOWEST) {
+                    *at.offset(q as isize * at_step) = first_inside(g, p, q) as i64;
                 }
             }
         }
     }
 }
 
-/// Output row p of plane (n, c): vectors of pixels where the whole window lies inside, single ones at the edges.
-unsafe fn plane_row<T: PoolElement>(
-    g: &PoolGeometry,
-    operands: &MaxOperands<T>,
-    n: usize,
-    c: usize,
-    p: usize,
-) {
-    let Operands(x, y, indices) = operands;
-    let (mut best, mut at) = ([T::LOWEST; BLOCK], [0u32; BLOCK]);
-    // Pixels first..last have their whole window inside the row.
-    let reach = (g.kernel[1] - 1) * g.dilation[1];
-    let first = g.pad[1].div_ceil(g.stride[1]).min(g.q);
-    let last = match (g.w + g.pad[1]).checked_sub(reach + 1) {
-        Some(room) => (room / g.stride[1] + 1).clamp(first, g.q),
-        None => first,
-    };
-    let mut taps = vec![];
-    let mut q = 0;
-    while q < g.q {
-        let lanes = if q >= first && q < last { BLOCK.min(last - q) } else { 1 };
-        taps.clear();
-        for r in 0..g.kernel[0] {
-            let Some(h) = inside(g, 0, p, r) else { continue };
-            for s in 0..g.kernel[1] {
-                let Some(w) = inside(g, 1, q, s) else { continue };
-                let offset = h as isize * x.strides[2] + w as isize * x.strides[3];
-                taps.push(Tap { offset, index: (h * g.w + w) as u32 });
-            }
-        }
-        // SAFETY: the caller's contract; every lane's window lies inside x.
-        unsafe {
-            let from = x.at([n as isize, c as isize, 0, 0]);
-            let step = x.strides[3] * g.stride[1] as isize;
-            best_lanes(&taps, from, step, g.stride[1] as u32, lanes, &mut best, &mut at);
-            for i in 0..lanes {
-                let to = [n as isize, c as isize, p as isize, (q + i) as isize];
-                *y.at(to) = best[i];
-                *indices.at(to) = i64::from(at[i]);
-            }
-        }
-        q += lanes;
+/// The index of the first element of window (p, q) that lies in the input; 0 if none does.
+fn first_inside(g: &PoolGeometry, p: usize, q: usize) -> usize {
+    let first = |d: usize, o: usize| (0..g.kernel[d]).find_map(|i| inside(g, d, o, i));
+    match (first(0, p), first(1, q)) {
+        (Some(h), Some(w)) => h * g.w + w,
+        _ => 0,
     }
 }
 
@@ -233,22 +264,20 @@ where
     team::par_if(work as u64 / 2, g.n * blocks, &|t| {
         let Operands(dy, indices, dx) = operands;
         let (n, c0) = ((t / blocks) as isize, t % blocks * block);
-        let channels = c0 as isize..g.c.min(c0 + block) as isize;
-        let [_, _, s2, s3] = dx.strides;
+        let channels = g.c.min(c0 + block) - c0;
+        let [_, ds1, _, ds3] = dy.strides;
+        let [_, is1, _, is3] = indices.strides;
+        let [_, s1, s2, s3] = dx.strides;
         let one_stride = g.h == 1 || s2 == g.w as isize * s3;
+        let base = dx.at([n, c0 as isize, 0, 0]);
         // SAFETY: the caller's contract; these channels of image n of dx are this task's.
         unsafe {
-            for h in 0..g.h as isize {
-                for w in 0..g.w as isize {
-                    for c in channels.clone() {
-                        *dx.at([n, c, h, w]) = T::default();
-                    }
-                }
-            }
+            zero_planes(base, dx.strides, channels, (g.h, g.w));
             for p in 0..g.p as isize {
-                for q in 0..g.q as isize {
-                    for c in channels.clone() {
-                        let i = *indices.at([n, c, p, q]);
+                let (mut from, mut at) = (dy.at([n, c0 as isize, p, 0]), indices.at([n, c0 as isize, p, 0]));
+                for _ in 0..g.q {
+                    for c in 0..channels as isize {
+                        let i = *at.offset(c * is1);
                         debug_assert!((i as u64) < (g.h * g.w) as u64);
                         let offset = if one_stride {
                             i as isize * s3
@@ -256,8 +285,9 @@ where
                             let (h, w) = (i as usize / g.w, i as usize % g.w);
                             h as isize * s2 + w as isize * s3
                         };
-                        *dx.at([n, c, 0, 0]).offset(offset) += *dy.at([n, c, p, q]);
+                        *base.offset(c * s1 + offset) += *from.offset(c * ds1);
                     }
+                    (from, at) = (from.wrapping_offset(ds3), at.wrapping_offset(is3));
                 }
             }
         }

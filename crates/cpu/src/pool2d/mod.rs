@@ -49,6 +49,39 @@ struct Operands<A, B, C>(A, B, C);
 // SAFETY: descriptions of addresses; their use is the pass's, under its contract.
 unsafe impl<A, B, C> Sync for Operands<A, B, C> {}
 
+/// Zeroes `channels` planes from `base` on.
+///
+/// # Safety
+/// The elements are writable.
+unsafe fn zero_planes<T: Copy + Default>(
+    base: *mut T,
+    [_, s1, s2, s3]: [isize; 4],
+    channels: usize,
+    (h, w): (usize, usize),
+) {
+    // The dims from the innermost out; neighbours that continue one another are one run.
+    let mut dims =
+        if s1 == 1 { [(channels, s1), (w, s3), (h, s2)] } else { [(w, s3), (h, s2), (channels, s1)] };
+    if dims[1].1 == dims[0].0 as isize * dims[0].1 {
+        dims[0].0 *= dims[1].0;
+        dims[1] = (1, 0);
+    }
+    let [(n0, t0), (n1, t1), (n2, t2)] = dims;
+    for k in 0..n2 as isize {
+        for j in 0..n1 as isize {
+            // SAFETY: elements of the planes (the caller's contract).
+            unsafe {
+                let run = base.offset(k * t2 + j * t1);
+                if t0 == 1 {
+                    std::slice::from_raw_parts_mut(run, n0).fill(T::default());
+                } else {
+                    (0..n0 as isize).for_each(|i| *run.offset(i * t0) = T::default());
+                }
+            }
+        }
+    }
+}
+
 /// Whether vectors of channels are the better loop.
 fn channels_side_by_side(c: usize, strides: &[[isize; 4]]) -> bool {
     c >= 4 && strides.iter().all(|s| s[1] == 1)

@@ -10,6 +10,7 @@
 //! | AVX2 + FMA | 6 x 16 | 6 x 8 | 6 rows |
 //! | portable | 4 x 8 | 4 x 4 | 4 rows |
 
+pub mod best;
 pub mod depthwise;
 pub mod simd;
 pub mod tile;
