@@ -6,6 +6,7 @@
 pub(crate) mod elementwise;
 pub(crate) mod pair;
 pub(crate) mod pooling;
+pub(crate) mod reduction;
 
 pub(crate) mod abs;
 pub(crate) mod adaptive_avg_pool2d;
@@ -16,6 +17,7 @@ pub(crate) mod any;
 pub(crate) mod argmax;
 pub(crate) mod as_strided;
 pub(crate) mod avg_pool2d;
+pub(crate) mod bce_with_logits;
 pub(crate) mod bitwise;
 pub(crate) mod cast;
 pub(crate) mod cat;
@@ -26,9 +28,11 @@ pub(crate) mod contiguous;
 pub(crate) mod conv2d;
 pub(crate) mod copy_;
 pub(crate) mod cos;
+pub(crate) mod cross_entropy;
 pub(crate) mod cumsum;
 pub(crate) mod diagonal;
 pub(crate) mod div;
+pub(crate) mod dropout;
 pub(crate) mod elu;
 pub(crate) mod erf;
 pub(crate) mod exp;
@@ -44,6 +48,7 @@ pub(crate) mod gelu;
 pub(crate) mod hardtanh;
 pub(crate) mod index_select;
 pub(crate) mod isnan;
+pub(crate) mod l1_loss;
 pub(crate) mod leaky_relu;
 pub(crate) mod linear;
 pub(crate) mod log;
@@ -60,8 +65,10 @@ pub(crate) mod max_pool2d;
 pub(crate) mod maximum;
 pub(crate) mod mean;
 pub(crate) mod minimum;
+pub(crate) mod mse_loss;
 pub(crate) mod mul;
 pub(crate) mod neg;
+pub(crate) mod nll_loss;
 pub(crate) mod norm;
 pub(crate) mod one_hot;
 pub(crate) mod outer;
@@ -105,9 +112,12 @@ pub mod options {
     pub use super::avg_pool2d::AvgPool2dOptions;
     pub use super::clamp::Bound;
     pub use super::conv2d::{Conv2dOptions, Padding};
+    pub use super::cross_entropy::CrossEntropyOptions;
     pub use super::max_pool2d::MaxPool2dOptions;
+    pub use super::nll_loss::NllLossOptions;
     pub use super::pad::PadMode;
     pub use super::pair::IntoPair;
+    pub use super::reduction::Reduction;
 }
 
 /// Every op the harness knows, in alphabetical order of its file.
@@ -123,6 +133,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         argmax::spec(),
         as_strided::spec(),
         avg_pool2d::spec(),
+        bce_with_logits::spec(),
         bitwise::spec(),
         cast::spec(),
         cat::spec(),
@@ -134,9 +145,11 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         conv2d::spec_conv1d(),
         copy_::spec(),
         cos::spec(),
+        cross_entropy::spec(),
         cumsum::spec(),
         diagonal::spec(),
         div::spec(),
+        dropout::spec(),
         elu::spec(),
         erf::spec(),
         exp::spec(),
@@ -152,6 +165,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         hardtanh::spec(),
         index_select::spec(),
         isnan::spec(),
+        l1_loss::spec(),
         leaky_relu::spec(),
         linear::spec(),
         log1p::spec(),
@@ -168,8 +182,10 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         maximum::spec(),
         mean::spec(),
         minimum::spec(),
+        mse_loss::spec(),
         mul::spec(),
         neg::spec(),
+        nll_loss::spec(),
         norm::spec(),
         one_hot::spec(),
         outer::spec(),

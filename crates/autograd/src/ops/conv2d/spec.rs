@@ -181,12 +181,7 @@ pub(crate) fn spec() -> OpSpec {
     })
 }
 
-fn refused(
-    x: &[usize],
-    w: &[usize],
-    bias: Option<usize>,
-    options: Conv2dOptions,
-) -> Result<Tensor> {
+fn refused(x: &[usize], w: &[usize], bias: Option<usize>, options: Conv2dOptions) -> Result<Tensor> {
     let bias = bias.map(|n| Tensor::try_ones(n)).transpose()?;
     Tensor::try_ones(x)?.try_conv2d(&Tensor::try_ones(w)?, bias.as_ref(), options)
 }
