@@ -49,7 +49,7 @@ faces! {
 /// let dx = grad(&[&y], &[&x], None, graph)?[0].clone().unwrap(); // 3 x^2
 /// let ddx = grad(&[&dx.sum()], &[&x], None, graph)?[0].clone().unwrap(); // 6 x
 /// assert_eq!((dx.item::<f64>(), ddx.item::<f64>()), (12.0, 12.0));
-/// # stridegrad_core::Result::Ok(())
+/// # Ok::<(), stridegrad_core::Error>(())
 /// ```
 #[track_caller]
 pub fn grad(

@@ -123,7 +123,7 @@ impl<T: Outputs> Outputs for Result<T> {
 /// // `detach` hides half of the gradient, and the check says so.
 /// let wrong = gradcheck(|t| &t[0] * &t[0].detach(), &[x], GradcheckOptions::default());
 /// assert!(wrong.unwrap_err().message().starts_with("input 0 at [0, 0]: numeric -2"));
-/// # stridegrad_core::Result::Ok(())
+/// # Ok::<(), stridegrad_core::Error>(())
 /// ```
 #[track_caller]
 pub fn gradcheck<O: Outputs>(
@@ -147,7 +147,7 @@ pub fn gradcheck<O: Outputs>(
 /// use stridegrad_autograd::{GradcheckOptions, Tensor, gradgradcheck};
 /// let x = Tensor::from_slice(&[0.5f64, -1.0, 2.0], [3]).requires_grad_(true);
 /// gradgradcheck(|t| t[0].exp() * &t[0], &[x], GradcheckOptions::default())?;
-/// # stridegrad_core::Result::Ok(())
+/// # Ok::<(), stridegrad_core::Error>(())
 /// ```
 #[track_caller]
 pub fn gradgradcheck<O: Outputs>(
