@@ -4,7 +4,7 @@
 use stridegrad_autograd::{Tensor, map_kernel};
 use stridegrad_core::{Result, bail};
 
-use crate::optimizer::{Optim, Rule, Setting, not_negative};
+use crate::optimizer::{Optim, Rule, Setting, not_negative, slot};
 
 map_kernel! {
     static DECAY("adam") = |[p], [keep]| p * keep;
@@ -111,17 +111,6 @@ impl<const DECOUPLED: bool> Optim<AdamRule<DECOUPLED>> {
     }
 }
 
-/// A parameter's slot, zeros at first.
-fn slot<'a>(slots: &'a mut [Option<Tensor>], i: usize, p: &Tensor) -> Result<&'a Tensor> {
-    if slots[i].is_none() {
-        slots[i] = Some(p.detach().try_zeros_like()?);
-    }
-    match &slots[i] {
-        Some(t) => Ok(t),
-        None => bail!(Argument, "adam", "slot {i} is empty"),
-    }
-}
-
 impl<const DECOUPLED: bool> Rule for AdamRule<DECOUPLED> {
     const NAME: &'static str = if DECOUPLED { "AdamW" } else { "Adam" };
     const SLOTS: &'static [&'static str] = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
@@ -160,15 +149,13 @@ impl<const DECOUPLED: bool> Rule for AdamRule<DECOUPLED> {
                 g = decayed;
             }
         }
-        slot(slots, 0, p)?;
-        slot(slots, 1, p)?;
-        let (m, v) = (slot(slots, 0, p)?.clone(), slot(slots, 1, p)?.clone());
+        let (m, v) = (slot(slots, 0, p, 0.0)?, slot(slots, 1, p, 0.0)?);
         m.try_map_(&MEAN, &[1.0 - self.beta1], &[&m, &g])?;
         v.try_map_(&SQUARE, &[self.beta2, 1.0 - self.beta2], &[&v, &g])?;
         let v = if !self.amsgrad {
             v
         } else {
-            let largest = slot(slots, 2, p)?.clone();
+            let largest = slot(slots, 2, p, 0.0)?;
             largest.try_map_(&LARGEST, &[], &[&largest, &v])?;
             largest
         };

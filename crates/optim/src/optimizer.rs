@@ -375,3 +375,13 @@ pub(crate) fn not_negative(op: &'static str, name: &str, value: f64) -> Result<(
     }
     Ok(())
 }
+
+/// A parameter's slot, filled with `start` when it is first asked for.
+pub(crate) fn slot(slots: &mut [Option<Tensor>], i: usize, p: &Tensor, start: f64) -> Result<Tensor> {
+    if let Some(t) = &slots[i] {
+        return Ok(t.clone());
+    }
+    let t = p.detach().try_full_like(start)?;
+    slots[i] = Some(t.clone());
+    Ok(t)
+}

@@ -3,7 +3,7 @@
 use stridegrad_autograd::{Tensor, map_kernel};
 use stridegrad_core::{Result, bail};
 
-use crate::optimizer::{Optim, Rule, Setting, not_negative};
+use crate::optimizer::{Optim, Rule, Setting, not_negative, slot};
 
 map_kernel! {
     static DESCEND("sgd") = |[p, g], [lr]| p - lr * g;
@@ -145,10 +145,7 @@ impl Rule for SgdRule {
                 false => p.try_map_(&DESCEND_DECAYED, &[lr, decay], &[p, g]),
             };
         }
-        if slots[0].is_none() {
-            slots[0] = Some(p.detach().try_zeros_like()?);
-        }
-        let Some(b) = &slots[0] else { return Ok(()) };
+        let b = &slot(slots, 0, p, 0.0)?;
         let part = if step == 1 { 1.0 } else { 1.0 - self.dampening };
         match decay == 0.0 {
             true => b.try_map_(&BUFFER, &[momentum, part], &[b, g])?,

@@ -52,6 +52,25 @@ fn adam() {
 }
 
 #[test]
+fn rmsprop_and_adagrad() {
+    let plain = steps(3, |p| RmsProp::new([p], 0.1));
+    assert!(plain[0].abs() < 1e-7 && plain[2].abs() < 1e-9, "{plain:?}");
+    let centered = steps(3, |p| RmsProp::new([p], 0.1).centered(true).momentum(0.9));
+    close(&centered, &[-0.0050377648, -0.9044836831, -1.0394789856]);
+    close(&steps(3, |p| Adagrad::new([p], 0.1)), &[0.9, 0.8331035268, 0.7804561814]);
+    // The sum starts at 4 and the first gradient is 2: its step is 0.1 * 2 / sqrt(8).
+    close(&steps(1, |p| Adagrad::new([p], 0.1).initial_accumulator(4.0)), &[1.0 - 0.1 / 2f64.sqrt()]);
+    // The second step goes at half the rate: from 0.9 by 0.05 * 1.8 / sqrt(4 + 1.8^2).
+    let decayed = steps(2, |p| Adagrad::new([p], 0.1).lr_decay(1.0));
+    close(&decayed, &[0.9, 0.9 - 0.09 / 7.24f64.sqrt()]);
+    for refused in [-1.0, f64::NAN, 1.5] {
+        let mut rule = RmsPropRule::new(0.1);
+        rule.alpha = refused;
+        assert_eq!(Optim::try_with([parameter(1.0)], rule).unwrap_err().kind(), ErrorKind::Argument);
+    }
+}
+
+#[test]
 fn adamw() {
     close(&steps(3, |p| AdamW::new([p], 0.1).weight_decay(0.1)), &[0.8900000005, 0.7815718559, 0.6751012216]);
     close(&steps(3, |p| AdamW::new([p], 0.1)), &[0.8990000005, 0.7985190272, 0.6989111832]);

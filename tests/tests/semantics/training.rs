@@ -4,8 +4,9 @@ use serde_json::Value;
 use stridegrad_autograd::Tensor;
 use stridegrad_core::{DType, Device};
 use stridegrad_optim::{
-    AdamRule, ConstantLr, CosineAnnealingLr, CosineAnnealingWarmRestarts, ExponentialLr, LinearLr,
-    MultiStepLr, OneCycleLr, Optim, Optimizer, PolynomialLr, Rule, Schedule, SgdRule, StepLr,
+    AdagradRule, AdamRule, ConstantLr, CosineAnnealingLr, CosineAnnealingWarmRestarts, ExponentialLr,
+    LinearLr, MultiStepLr, OneCycleLr, Optim, Optimizer, PolynomialLr, RmsPropRule, Rule, Schedule, SgdRule,
+    StepLr,
 };
 
 use crate::language::{Args, Record, number};
@@ -87,6 +88,13 @@ fn make(kind: &str, a: &Args, p: &Tensor) -> Option<stridegrad_core::Result<Box<
             rule.weight_decay = a.float("weight_decay", rule.weight_decay);
             boxed(p, rule)
         }
+        "rmsprop" => {
+            let mut rule = RmsPropRule::new(lr);
+            rule.centered = a.flag("centered", rule.centered);
+            rule.momentum = a.float("momentum", rule.momentum);
+            boxed(p, rule)
+        }
+        "adagrad" => boxed(p, AdagradRule::new(lr)),
         "adam" => boxed(p, adam(AdamRule::<false>::new(lr), a)),
         "adamw" => boxed(p, adam(AdamRule::<true>::new(lr), a)),
         _ => None,
