@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use stridegrad_autograd::{Conv2dOptions, IntoPair, Padding, Tensor};
+use stridegrad_autograd::{Conv2dOptions, IntoPair, PadMode, Padding, Tensor};
 use stridegrad_core::{Result, bail};
 
 use crate::{Forward, Init, Module};
@@ -26,20 +26,42 @@ pub struct Conv2d {
     pub bias: Option<Tensor>,
     /// Stride, padding, dilation and groups.
     pub options: Conv2dOptions,
+    /// What the padding consists of.
+    #[module(skip)]
+    pub padding_mode: PadMode,
 }
 
 impl Conv2d {
     /// From `inputs` channels to `outputs`, with a kernel of this size: a number, or `[height, width]`.
     pub fn builder(inputs: usize, outputs: usize, kernel: impl IntoPair) -> Conv2dBuilder {
         let kernel = kernel.into_pair();
-        Conv2dBuilder { inputs, outputs, kernel, bias: true, options: Conv2dOptions::new() }
+        let padding_mode = PadMode::ZEROS;
+        Conv2dBuilder { inputs, outputs, kernel, bias: true, options: Conv2dOptions::new(), padding_mode }
+    }
+
+    /// The padding in numbers, as [`Tensor::pad`] takes it: before and after the width, then the height.
+    fn padding(&self) -> [usize; 4] {
+        match self.options.padding {
+            Padding::Explicit([h, w]) => [w, w, h, h],
+            Padding::Same => {
+                let reach = |i: usize| self.weight.sizes().get(2 + i).map_or(0, |n| n.saturating_sub(1));
+                let total = |i: usize| self.options.dilation[i].saturating_mul(reach(i));
+                let (h, w) = (total(0), total(1));
+                [w / 2, w - w / 2, h / 2, h - h / 2]
+            }
+            _ => [0; 4],
+        }
     }
 }
 
 impl Forward for Conv2d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Tensor {
-        x.conv2d(&self.weight, self.bias.as_ref(), self.options)
+        if self.padding_mode == PadMode::ZEROS {
+            return x.conv2d(&self.weight, self.bias.as_ref(), self.options);
+        }
+        let padded = x.pad(self.padding(), self.padding_mode);
+        padded.conv2d(&self.weight, self.bias.as_ref(), self.options.padding(Padding::Valid))
     }
 }
 
@@ -52,6 +74,7 @@ pub struct Conv2dBuilder {
     kernel: [usize; 2],
     bias: bool,
     options: Conv2dOptions,
+    padding_mode: PadMode,
 }
 
 impl Conv2dBuilder {
@@ -64,6 +87,13 @@ impl Conv2dBuilder {
     /// Zeros around the input: a number, `[height, width]`, [`Padding::Same`] or [`Padding::Valid`]; none by default.
     pub fn padding(mut self, padding: impl Into<Padding>) -> Self {
         self.options = self.options.padding(padding);
+        self
+    }
+
+    /// What the padding consists of: [`PadMode::ZEROS`] by default, which costs nothing; any other is written around
+    /// a copy of the input.
+    pub fn padding_mode(mut self, padding_mode: PadMode) -> Self {
+        self.padding_mode = padding_mode;
         self
     }
 
@@ -103,7 +133,7 @@ impl Conv2dBuilder {
     /// `Argument` if the groups do not divide the channels, or a size, stride or dilation is 0; `OutOfMemory`,
     /// `Overflow`, or the device's.
     pub fn try_build(self, init: &mut Init) -> Result<Conv2d> {
-        let Conv2dBuilder { inputs, outputs, kernel: [height, width], bias, options } = self;
+        let Conv2dBuilder { inputs, outputs, kernel: [height, width], bias, options, padding_mode } = self;
         let groups = options.groups;
         if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
             bail!(
@@ -129,6 +159,6 @@ impl Conv2dBuilder {
         let fan_in = crate::init::fans(&sizes)?.fan_in;
         let weight = init.within_fan_in(&sizes, fan_in)?;
         let bias = bias.then(|| init.within_fan_in(&[outputs], fan_in)).transpose()?;
-        Ok(Conv2d { weight, bias, options })
+        Ok(Conv2d { weight, bias, options, padding_mode })
     }
 }

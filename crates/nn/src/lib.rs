@@ -19,6 +19,6 @@ pub use linear::{Linear, LinearBuilder};
 pub use module::{Forward, Module, To};
 pub use sequential::Sequential;
 pub use state::{Form, LoadReport, Mismatch, StateDict};
-pub use stridegrad_autograd::Padding;
+pub use stridegrad_autograd::{PadMode, Padding};
 pub use stridegrad_derive::Module;
 pub use visit::{Copies, Member, MemberMut, Visit, Visitor, VisitorMut};

@@ -151,3 +151,29 @@ fn activations_are_the_ops() {
         assert!(layer.parameters().is_empty());
     }
 }
+
+#[test]
+fn padding_modes_of_a_convolution() {
+    // Kernel 1, 10, 100 over 1, 2, 3, 4 with two more on either side: PyTorch's values.
+    for (mode, want) in [
+        (PadMode::ZEROS, [100, 210, 321, 432, 43, 4]),
+        (PadMode::Reflect, [123, 212, 321, 432, 343, 234]),
+        (PadMode::Replicate, [111, 211, 321, 432, 443, 444]),
+        (PadMode::Circular, [143, 214, 321, 432, 143, 214]),
+    ] {
+        let mut layer =
+            Conv2d::builder(1, 1, (1, 3)).padding((0, 2)).padding_mode(mode).bias(false).build(&mut init());
+        layer.weight = Tensor::from_slice(&[1.0f32, 10.0, 100.0], [1, 1, 1, 3]);
+        let y = layer.forward(&Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [1, 1, 1, 4]));
+        assert_eq!(values(&y), want.map(|v| v as f32), "{mode:?}");
+        assert_eq!(layer.named_parameters().len(), 1);
+    }
+    let mut same = Conv2d::builder(1, 1, (1, 2))
+        .padding(Padding::Same)
+        .padding_mode(PadMode::Circular)
+        .bias(false)
+        .build(&mut init());
+    same.weight = Tensor::from_slice(&[1.0f32, 10.0], [1, 1, 1, 2]);
+    let y = same.forward(&Tensor::from_slice(&[1.0f32, 2.0, 3.0], [1, 1, 1, 3]));
+    assert_eq!(values(&y), [21.0, 32.0, 13.0]);
+}

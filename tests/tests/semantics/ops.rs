@@ -1,6 +1,7 @@
 //! The ops of the step language, as calls of ours.
 
 use serde_json::Value;
+use stridegrad::nn::{Conv2d, Forward};
 use stridegrad_autograd::{
     AvgPool2dOptions, BackwardOptions, Conv2dOptions, MaxPool2dOptions, PadMode, Padding, Tensor, grad,
 };
@@ -176,6 +177,10 @@ fn images(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
         "adaptive_avg_pool2d" => {
             pair(a, "out").and_then(|out| x[0].try_adaptive_avg_pool2d(out.expect("out")))
         }
+        "conv2d_padded" => conv2d_options(a).map(|options| {
+            let layer = Conv2d { weight: x[1].clone(), bias: None, options, padding_mode: pad_mode(a) };
+            layer.forward(&x[0])
+        }),
         "conv2d" => conv2d_options(a).and_then(|options| x[0].try_conv2d(&x[1], x.get(2), options)),
         _ => return None,
     })
