@@ -75,6 +75,18 @@ pub(super) unsafe fn run<T: Float>(g: &Correlation<T>, u: &'static Ukr<T>) {
     });
 }
 
+/// Asks for the cache line at `p`, which may be any address.
+#[inline(always)]
+fn prefetch<T>(p: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches no memory; SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast())
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
 struct Run<'a, T: 'static> {
     g: &'a Correlation<T>,
     u: &'static Ukr<T>,
@@ -203,6 +215,16 @@ impl<T: Float> Run<'_, T> {
                 }
             }
             let taps_per_row = source.taps / g.r;
+            if source.row_offsets.is_empty() {
+                // The next tile's newest pixels come from afar: ask for them while this tile computes.
+                for slot in 0..h {
+                    let next = table[(source.taps - 1) * ROW_SLOTS + slot]
+                        .wrapping_offset((u.rows * g.stride[1]) as isize * g.x.strides[3]);
+                    for c in (0..g.c).step_by(64 / size_of::<T>()) {
+                        prefetch(next.wrapping_add(c));
+                    }
+                }
+            }
             for kp in kp.clone() {
                 let w = u.nr.min(g.k - kp * u.nr);
                 let offset = (kp * u.nr) as isize * g.y.strides[1];
