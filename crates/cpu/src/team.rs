@@ -14,7 +14,7 @@
 //!
 //! ## The protocol
 //!
-//! A job is published in fields of [`TEAM`] and opened by `open = true`. A helper enters by `active += 1`, then reads
+//! A job is published in fields of `TEAM` and opened by `open = true`. A helper enters by `active += 1`, then reads
 //! `open`; the caller ends by `open = false`, then waits for `active == 0`. All four are `SeqCst`, so either the
 //! helper sees the job closed and touches nothing, or the caller sees the helper and waits: nobody uses a job's
 //! closure after `par` has returned.

@@ -3,17 +3,17 @@
 //! Nothing here asks for a memory format. Each pass takes a pointer and four signed element strides for each operand
 //! and picks, by strides and shape, among schemes that are each right for all of them:
 //!
-//! - [`rows`]: the forward scheme. Output pixels are the rows of a register tile, output channels its columns; a pixel's
+//! - `rows`: the forward scheme. Output pixels are the rows of a register tile, output channels its columns; a pixel's
 //!   input channels are read through a row pointer. Channels-last input is read where it lies; any other input goes,
 //!   a bounded block at a time, through a padded channels-last scratch. Output that is not channels-last is
 //!   transposed a tile at a time as it is stored.
-//! - [`planes`]: forward for few channels and row-major planes: output channels are the rows of the tile, pixels its
+//! - `planes`: forward for few channels and row-major planes: output channels are the rows of the tile, pixels its
 //!   columns, read at shifted places of a padded scratch.
 //! - 1x1 kernels on row-major planes are matrix products ([`crate::gemm`]).
 //! - The input gradient is a forward pass over the output gradient with the kernel transposed and flipped (by strides,
 //!   not by copying); a stride of 2 gives four such passes, one for each phase of the input grid.
-//! - [`weight_grad`](weight_grad()) has its own scheme over the same tiles ([`wgrad`], [`wgrad_taps`]).
-//! - [`depthwise`] kernels have direct loops.
+//! - [`weight_grad`](weight_grad()) has its own scheme over the same tiles (`wgrad`, `wgrad_taps`).
+//! - `depthwise` kernels have direct loops.
 //!
 //! Patches are never laid out as a matrix: no im2col. Inputs may alias one another; the output overlaps no input. Every
 //! output element is written. Work is cut by shape and type alone and partial sums are added in a fixed order: the same
