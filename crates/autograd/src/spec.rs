@@ -152,8 +152,8 @@ pub enum Dtypes {
 
 /// What the layout of a fresh result must be, in every layout of the inputs.
 pub enum ResultLayout {
-    /// Where the result has the sizes that the inputs (indices not counted) broadcast to: that of an elementwise op on
-    /// them ([`Layout::result_of`]); otherwise row-major.
+    /// Where the result has the sizes that the inputs broadcast to: that of an elementwise op on them
+    /// ([`Layout::result_of`]); otherwise row-major.
     Elementwise,
     /// Row-major.
     RowMajor,

@@ -16,8 +16,8 @@
 
 pub use stridegrad_autograd::*;
 pub use stridegrad_core::{
-    DType, Device, DeviceKind, Element, Error, ErrorKind, Generator, GeneratorState, IntoDims, Layout, MemoryFormat,
-    MemoryStats, Result, Scalar, audit,
+    DType, Device, DeviceKind, Element, Error, ErrorKind, Generator, GeneratorState, IntoDims, Layout,
+    MemoryFormat, MemoryStats, Result, Scalar, audit,
 };
 
 /// Modules, initialisation and losses.

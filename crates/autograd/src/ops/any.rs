@@ -54,6 +54,6 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             samples.extend(reduction_samples(domain, |x, d, k| x.try_any_dims(d, k), any));
             samples.extend(reduction_samples(domain, |x, d, k| x.try_all_dims(d, k), all));
         }
-        samples.into_iter().map(Sample::no_grad).collect()
+        samples.into_iter().map(|s| s.no_grad().result(DType::Bool)).collect()
     })
 }

@@ -82,7 +82,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             all.extend(samples("argmax", |x, d, k| x.try_argmax(d, k), |a, b| a > b, domain));
             all.extend(samples("argmin", |x, d, k| x.try_argmin(d, k), |a, b| a < b, domain));
         }
-        all.into_iter().map(Sample::no_grad).collect()
+        all.into_iter().map(|s| s.no_grad().result(stridegrad_core::DType::I64)).collect()
     })
     .refusal("an empty tensor", stridegrad_core::ErrorKind::Index, || {
         Tensor::try_ones([0])?.try_argmax(None, false)

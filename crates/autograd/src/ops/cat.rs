@@ -140,6 +140,12 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             unreachable!("an index within the sum of the sizes")
         })
     }
+    // Channels-last if all are.
+    fn format(parts: &[Layout], sizes: &[usize]) -> Result<Layout> {
+        let last = parts.iter().all(|l| l.suggested_format() == MemoryFormat::ChannelsLast);
+        let format = if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+        Layout::contiguous(sizes)?.in_format(format)
+    }
     let cats: [(&[&[usize]], usize); 6] = [
         (&[&[2, 3, 4, 5], &[2, 1, 4, 5], &[2, 2, 4, 5]], 1),
         (&[&[2, 3, 4, 5], &[1, 3, 4, 5]], 0),
@@ -153,7 +159,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
         for (parts, dim) in cats {
             let inputs = parts.iter().map(|s| Input::new(s, Domain::Any)).collect();
             let run = move |t: &[Tensor]| Tensor::try_cat(t, dim as i64);
-            let s = Sample::new(format!("cat {parts:?} dim {dim}"), inputs, run, move |r| joined(r, dim));
+            let s = Sample::new(format!("cat {parts:?} dim {dim}"), inputs, run, move |r| joined(r, dim))
+                .layout_by(format);
             all.push(if parts[0] == [70, 300] { s.no_grad().numbers() } else { s.numbers() });
         }
         for (sizes, dim) in [(&[2, 3, 4, 5][..], 0), (&[2, 3, 4, 5], 2), (&[3, 4], -1), (&[3], 0), (&[], 0)] {
@@ -175,7 +182,14 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                         joined(&unsqueezed, at)
                     },
                 )
-                .numbers(),
+                .numbers()
+                .layout_by(move |parts, sizes| match (dim, sizes) {
+                    // Parts in front of each other keep their format.
+                    (0, &[k, n, c, h, w]) => {
+                        format(parts, &[k * n, c, h, w])?.view(&[k, n, c, h, w].map(|d| d as i64))
+                    }
+                    _ => Layout::contiguous(sizes),
+                }),
             );
         }
         all

@@ -85,7 +85,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             let small = Domain::Index(0, 4); // many ties
             let mut all = binary_samples(Domain::Any, Domain::Any, run, move |a, b| f64::from(f(a, b)));
             all.extend(binary_samples(small, small, run, move |a, b| f64::from(f(a, b))));
-            all.into_iter().map(Sample::no_grad).collect::<Vec<_>>()
+            all.into_iter().map(|s| s.no_grad().result(DType::Bool)).collect::<Vec<_>>()
         };
         cases.into_iter().flat_map(|(run, f)| both(run, f)).collect()
     })

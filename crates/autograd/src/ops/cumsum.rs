@@ -59,7 +59,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     };
                     if sizes.is_empty() { r[0].clone() } else { Ref::from_fn(sizes, upto) }
                 },
-            );
+            )
+            .layout_like(0);
             if sizes.iter().product::<usize>() > 1000 { s.no_grad().tolerance(16.0) } else { s }
         });
         samples.collect()

@@ -48,6 +48,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 },
             )
             .numbers()
+            .layout_like(0)
         };
         cases.into_iter().map(sample).collect()
     })

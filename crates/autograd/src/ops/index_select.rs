@@ -108,7 +108,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 vec![Input::new(sizes, Domain::Any), picks.clone()],
                 move |t| t[0].try_index_select(dim as i64, &t[1]),
                 move |r| Ref::from_fn(&sizes_of_result, |i| r[0].at(&at(i, &r[1]))),
-            );
+            )
+            .row_major();
             let add = Sample::new(
                 format!("index_add {sizes:?} dim {dim} of {n}"),
                 vec![Input::new(sizes, Domain::Any), picks, Input::new(&picked, Domain::Any)],
@@ -123,7 +124,9 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     out
                 },
             )
-            .in_place(move |x, others| x.try_index_add_(dim as i64, &others[0], &others[1]).map(drop));
+            .in_place(move |x, others| x.try_index_add_(dim as i64, &others[0], &others[1]).map(drop))
+            .layout_like(0)
+            .tolerance(2.0);
             let large = sizes.iter().product::<usize>() > 1000;
             all.extend([select, add].map(|s| if large { s.no_grad().tolerance(4.0) } else { s }));
         }

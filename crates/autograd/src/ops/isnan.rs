@@ -50,6 +50,6 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             move |x| f64::from(value(x).is_finite()),
         ));
         all.extend(unary_samples(Domain::Any, |x| x.try_isfinite(), |_| 1.0));
-        all.into_iter().map(|s| s.numbers().no_grad()).collect()
+        all.into_iter().map(|s| s.numbers().no_grad().result(stridegrad_core::DType::Bool)).collect()
     })
 }

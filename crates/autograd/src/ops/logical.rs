@@ -56,6 +56,6 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
         let not = |x: f64| f64::from(x == 0.0);
         all.extend(unary_samples(Domain::Index(-1, 2), |x| x.try_logical_not(), not));
         all.extend(unary_samples(Domain::Mask, |x| x.try_logical_not(), not));
-        all.into_iter().map(Sample::no_grad).collect()
+        all.into_iter().map(|s| s.no_grad().result(stridegrad_core::DType::Bool)).collect()
     })
 }

@@ -79,6 +79,8 @@ faces! {
 
 #[cfg(feature = "testkit")]
 pub(crate) fn spec() -> crate::spec::OpSpec {
+    use stridegrad_core::Layout;
+
     use crate::spec::*;
     let shapes: [(&[usize], &[usize]); 5] =
         [(&[2, 3, 4, 5], &[2, 3, 4, 5]), (&[2, 3, 4], &[3, 1]), (&[], &[]), (&[2, 0, 3], &[3]), (&[7], &[7])];
@@ -116,7 +118,10 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 )
             },
         ));
-        all
+        // The mask comes first, as `where_` has it.
+        let layout =
+            |l: &[Layout], sizes: &[usize]| Layout::result_of(&[&l[1], &Layout::scalar(), &l[0]], sizes);
+        all.into_iter().map(|s| s.layout_by(layout)).collect()
     })
     .refusal("a float into integers", ErrorKind::DType, || {
         Tensor::try_full([2], 1)?.try_masked_fill(&Tensor::try_full([2], true)?, 0.5)

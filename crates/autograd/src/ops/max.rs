@@ -65,6 +65,8 @@ faces! {
 
 #[cfg(feature = "testkit")]
 pub(crate) fn spec() -> crate::spec::OpSpec {
+    use stridegrad_core::DType;
+
     use crate::spec::*;
     OpSpec::new("max", || {
         let mut all = Vec::new();
@@ -112,7 +114,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 ));
             }
         }
-        all
+        let positions = |k, dtype| if k == 1 { DType::I64 } else { dtype };
+        all.into_iter().map(|s| s.result_dtype(positions)).collect()
     })
     .refusal("an empty tensor", stridegrad_core::ErrorKind::Index, || Tensor::try_ones([0])?.try_max())
     .refusal("an empty dim", stridegrad_core::ErrorKind::Index, || {

@@ -143,7 +143,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     input(),
                     move |t| t[0].try_softmax(dim),
                     move |r| reference(&r[0], dim),
-                ),
+                )
+                .row_major(),
                 Sample::new(
                     format!("log_softmax {sizes:?} dim {dim}"),
                     input(),
@@ -152,7 +153,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                         let y = reference(&r[0], dim);
                         Ref::new(&y.sizes, y.data.iter().map(|v| v.ln()).collect())
                     },
-                ),
+                )
+                .row_major(),
             ];
             let large = sizes.iter().product::<usize>() > 1000;
             all.extend(pair.into_iter().map(|s| if large { s.no_grad() } else { s }));

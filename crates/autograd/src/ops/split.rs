@@ -91,7 +91,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             .view(),
         ]
     })
-    .refusal("sizes that do not add up", ErrorKind::Shape, || {
+    .refusal("sizes that do not add up", ErrorKind::Argument, || {
         Ok(Tensor::try_ones([2, 3])?.try_split_sizes([1, 1], 1)?.remove(0))
     })
     .refusal("a negative size", ErrorKind::Argument, || {

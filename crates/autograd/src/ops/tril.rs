@@ -83,7 +83,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     move |t| if lower { t[0].try_tril(k) } else { t[0].try_triu(k) },
                     move |r| Ref::from_fn(sizes, |i| if keep(lower, i) { r[0].at(i) } else { 0.0 }),
                 )
-                .numbers();
+                .numbers()
+                .layout_like(0);
                 all.push(if sizes[0] > 100 { s.no_grad() } else { s });
             }
         }

@@ -48,7 +48,10 @@ fn var(which: Spread, x: &Tensor, dims: &[bool], correction: i64, keepdim: bool)
             // d sqrt(v) = dv / (2 sqrt(v)), and 0 where everything is equal.
             Spread::Std => {
                 let s = ctx.output(0)?;
-                g.try_div(&s.try_mul(2.0)?)?.try_masked_fill(&s.try_eq(0.0)?, 0.0)?
+                let flat = s.try_eq(0.0)?;
+                // 1 in its place, so that no division by 0 hides under the mask and shows in the second derivative.
+                let s = s.try_masked_fill(&flat, 1.0)?;
+                g.try_div(&s.try_mul(2.0)?)?.try_masked_fill(&flat, 0.0)?
             }
         };
         Ok(vec![Some(var_grad(ctx, &spread(&g, &mask, keepdim)?.try_mul(2.0 / freedom)?, &mask)?)])

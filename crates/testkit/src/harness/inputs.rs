@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use stridegrad_autograd::Tensor;
-use stridegrad_autograd::spec::{Domain, Dtypes, Ref, Sample};
+use stridegrad_autograd::spec::{Domain, Dtypes, Input, Ref, Sample};
 use stridegrad_core::{DType, Device, Layout};
 
 use super::{Outcome, elements};
@@ -74,6 +74,10 @@ pub(super) fn assignments(sample: &Sample) -> Vec<Assignment> {
 
 /// The dtypes a sample runs in, `f64` first.
 pub(super) fn dtypes(sample: &Sample) -> Vec<DType> {
+    let fixed = |i: &Input| matches!(i.domain, Domain::Index(..) | Domain::Mask);
+    if !sample.inputs.is_empty() && sample.inputs.iter().all(fixed) {
+        return vec![DType::F64]; // the inputs have dtypes of their own
+    }
     let mut all = vec![DType::F64, DType::F32, DType::F16, DType::BF16];
     if sample.dtypes == Dtypes::Numbers {
         all.extend([DType::I64, DType::I32, DType::I16, DType::I8]);

@@ -117,16 +117,22 @@ pub(crate) fn spec() -> OpSpec {
             Input::new(&[3], Domain::Any),
         ];
         let in_one = one.reference;
-        all.push(Sample::new(
-            "one image",
-            inputs,
-            |t| t[0].try_conv2d(&t[1], Some(&t[2]), Conv2dOptions::new()),
-            move |r| {
-                let x = Ref::new(&[1, 2, 4, 4], r[0].data.clone());
-                let y = in_one(&[x, r[1].clone(), r[2].clone()]).remove(0);
-                Ref::new(&y.sizes[1..], y.data)
-            },
-        ));
+        let batched = |l: &[Layout]| Ok::<_, stridegrad_core::Error>([l[0].unsqueeze(0)?, l[1]]);
+        all.push(
+            Sample::new(
+                "one image",
+                inputs,
+                |t| t[0].try_conv2d(&t[1], Some(&t[2]), Conv2dOptions::new()),
+                move |r| {
+                    let x = Ref::new(&[1, 2, 4, 4], r[0].data.clone());
+                    let y = in_one(&[x, r[1].clone(), r[2].clone()]).remove(0);
+                    Ref::new(&y.sizes[1..], y.data)
+                },
+            )
+            .layout_by(move |l, sizes| {
+                layout(&batched(l)?, &[1, sizes[0], sizes[1], sizes[2]])?.select(0, 0)
+            }),
+        );
         all
     })
     .refusal("rank 2", ErrorKind::Shape, || refused(&[5, 5], &[6, 3, 3, 3], None, Conv2dOptions::new()))
