@@ -36,4 +36,14 @@ pub use stridegrad_cpu::map_kernel;
 pub use tensor::{HookHandle, Tensor};
 #[cfg(feature = "testkit")]
 pub mod spec;
+#[cfg(feature = "testkit")]
+pub mod tamper;
 pub use random::{default_generator, manual_seed};
+
+/// Without the feature `testkit` there is no [`tamper`]: none of its hooks is compiled.
+///
+/// ```compile_fail
+/// use stridegrad_autograd::tamper::tampered;
+/// ```
+#[cfg(all(doctest, not(feature = "testkit")))]
+pub struct NoTamper;

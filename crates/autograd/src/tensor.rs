@@ -216,7 +216,7 @@ impl Tensor {
 
     /// How many writes the storage has seen (PyTorch's `_version`).
     pub fn version(&self) -> u64 {
-        self.0.array.version()
+        crate::graph::version_of(&self.0.array)
     }
 
     /// Bytes of the storage, all views of it included.

@@ -50,7 +50,7 @@ impl Tolerance {
     pub fn close_at(self, got: f64, want: f64, magnitude: f64) -> bool {
         got == want
             || (got.is_nan() && want.is_nan())
-            || (got - want).abs() <= self.absolute + self.relative * magnitude
+            || (want.is_finite() && (got - want).abs() <= self.absolute + self.relative * magnitude)
     }
 }
 

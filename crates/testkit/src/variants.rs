@@ -210,7 +210,7 @@ mod tests {
                     assert_eq!(placed.tensor.sizes(), sizes);
                     assert!(!placed.tensor.is_view() && placed.tensor.shares_storage(&placed.line));
                     assert_eq!(placed.tensor.version(), 0, "{name} of {sizes:?}");
-                    assert!(placed.line.numel() >= n + 3);
+                    assert!(v.overlapping || placed.line.numel() >= n + 3);
                 }
                 assert_eq!(
                     v.overlapping,
@@ -232,7 +232,7 @@ mod tests {
             assert!(all.contains(&name), "{name} in {all:?}");
         }
         assert!(all.contains(&"channels_last") && all.contains(&"overlapping"));
-        assert!(names(&[2, 1, 4, 5]).contains(&"channels_last_unmarked"));
+        assert!(names(&[2, 3, 1, 5]).contains(&"channels_last_unmarked"));
         assert!(names(&[1, 3]).contains(&"odd_ones"));
         assert!(names(&[2, 0]).contains(&"odd_empty"));
         assert_eq!(names(&[]), ["contiguous", "offset", "stepped"]);

@@ -54,6 +54,15 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             samples.extend(reduction_samples(domain, |x, d, k| x.try_any_dims(d, k), any));
             samples.extend(reduction_samples(domain, |x, d, k| x.try_all_dims(d, k), all));
         }
+        for sizes in [&[2, 3, 4][..], &[7], &[], &[2, 0]] {
+            let every: Vec<usize> = (0..sizes.len()).collect();
+            let input = || vec![Input::new(sizes, Domain::Mask)];
+            let dims = every.clone();
+            let some = move |r: &[Ref]| reduce_ref(&r[0], &dims, false, &any);
+            samples.push(Sample::new(format!("any {sizes:?}"), input(), |t| t[0].try_any(), some));
+            let of_all = move |r: &[Ref]| reduce_ref(&r[0], &every, false, &all);
+            samples.push(Sample::new(format!("all {sizes:?}"), input(), |t| t[0].try_all(), of_all));
+        }
         samples.into_iter().map(|s| s.no_grad().result(DType::Bool)).collect()
     })
 }

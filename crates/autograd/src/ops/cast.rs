@@ -59,5 +59,15 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
         }
         all.push(sample(sizes, DType::Bool, |v| f64::from(v != 0.0)));
     }
+    all.push(
+        Sample::new(
+            "to the device it is on",
+            vec![Input::new(&[3, 4], Domain::Any)],
+            |t| t[0].try_to_device(t[0].device()),
+            |r| r[0].clone(),
+        )
+        .numbers()
+        .may_alias(),
+    );
     OpSpec::new("cast", || all)
 }

@@ -87,6 +87,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
         // Gradients are checked off the bounds: -0.1 and 2.5 are no values of the domain.
         let mut all = unary_samples(Domain::AwayFromZero, |x| x.try_clamp(-0.1, 2.5), |x| x.max(-0.1));
         all.extend(unary_samples(Domain::AwayFromZero, |x| x.try_clamp(None, 0.1), |x| x.min(0.1)));
+        all.extend(unary_samples(Domain::AwayFromZero, |x| x.try_clamp_min(-0.1), |x| x.max(-0.1)));
+        all.extend(unary_samples(Domain::AwayFromZero, |x| x.try_clamp_max(0.1), |x| x.min(0.1)));
         all.extend(
             unary_samples(Domain::Any, |x| x.try_clamp(-1, 1), |x| x.clamp(-1.0, 1.0))
                 .into_iter()

@@ -89,27 +89,35 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
     let mut all = Vec::new();
     let shapes: [&[usize]; 5] = [&[2, 3, 4, 5], &[2, 1, 3, 1], &[3, 4], &[], &[2, 0, 3]];
     for sizes in shapes {
-        all.push(sample("contiguous", sizes, Tensor::try_contiguous).may_alias());
+        all.push(sample("contiguous", sizes, Tensor::try_contiguous).may_alias().row_major());
         all.push(sample("copy", sizes, Tensor::try_copy).layout_like(0));
         all.push(
             sample("copy row-major", sizes, |x| x.try_copy_in_format(MemoryFormat::Contiguous)).row_major(),
         );
-        all.push(sample("to row-major", sizes, |x| x.try_to_format(MemoryFormat::Contiguous)).may_alias());
+        all.push(
+            sample("to row-major", sizes, |x| x.try_to_format(MemoryFormat::Contiguous))
+                .may_alias()
+                .row_major(),
+        );
         if sizes.len() == 4 {
-            let last = MemoryFormat::ChannelsLast;
+            let last = |_: &[Layout], sizes: &[usize]| {
+                Layout::contiguous(sizes)?.in_format(MemoryFormat::ChannelsLast)
+            };
             all.push(
                 sample("contiguous channels-last", sizes, |x| {
                     x.try_contiguous_in(MemoryFormat::ChannelsLast)
                 })
-                .may_alias(),
+                .may_alias()
+                .layout_by(last),
             );
             all.push(
                 sample("to channels-last", sizes, |x| x.try_to_format(MemoryFormat::ChannelsLast))
-                    .may_alias(),
+                    .may_alias()
+                    .layout_by(last),
             );
             all.push(
                 sample("copy channels-last", sizes, |x| x.try_copy_in_format(MemoryFormat::ChannelsLast))
-                    .layout_by(move |_, sizes| Layout::contiguous(sizes)?.in_format(last)),
+                    .layout_by(last),
             );
         }
     }

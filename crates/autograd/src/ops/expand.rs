@@ -41,6 +41,13 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             sample(&[2, 3], &[1, 2, 3], &[1, -1, -1]),
             sample(&[3, 1, 2, 1], &[3, 4, 2, 2], &[-1, 4, -1, 2]),
             sample(&[3, 1], &[3, 0], &[3, 0]),
+            Sample::new(
+                "[3, 1] as [2, 3, 4]",
+                vec![Input::new(&[3, 1], Domain::Any)],
+                |t| t[0].try_expand_as(&Tensor::try_zeros([2, 3, 4])?),
+                |r| Ref::from_fn(&[2, 3, 4], |i| r[0].broadcast_at(i)),
+            )
+            .view(),
         ]
     })
     .refusal("a dim that is not 1", ErrorKind::Shape, || Tensor::try_ones([2, 3])?.try_expand([4, 3]))

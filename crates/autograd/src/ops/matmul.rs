@@ -238,6 +238,17 @@ pub(crate) fn reference(a: &crate::spec::Ref, b: &crate::spec::Ref) -> crate::sp
 #[cfg(feature = "testkit")]
 pub(crate) fn spec() -> crate::spec::OpSpec {
     use crate::spec::*;
+    let named = |name: &str, a: &[usize], b: &[usize], run: fn(&Tensor, &Tensor) -> Result<Tensor>| {
+        Sample::new(
+            format!("{name} {a:?} {b:?}"),
+            vec![Input::new(a, Domain::Any), Input::new(b, Domain::Any)],
+            move |t| run(&t[0], &t[1]),
+            |r| reference(&r[0], &r[1]),
+        )
+        .numbers()
+        .row_major()
+        .tolerance(2.0)
+    };
     OpSpec::new("matmul", || {
         let shapes: [(&[usize], &[usize]); 14] = [
             (&[3, 4], &[4, 5]),
@@ -269,10 +280,26 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 .tolerance(2.0);
                 if a == [67, 300] { s.no_grad().tolerance(8.0) } else { s }
             })
+            .chain([
+                named("mm", &[3, 4], &[4, 5], |a, b| a.try_mm(b)),
+                named("bmm", &[2, 3, 4], &[2, 4, 5], |a, b| a.try_bmm(b)),
+                named("mv", &[3, 4], &[4], |a, b| a.try_mv(b)),
+                named("dot", &[5], &[5], |a, b| a.try_dot(b)),
+            ])
             .collect()
     })
     .refusal("a 0-dim operand", ErrorKind::Shape, || {
         Tensor::try_scalar(1.0)?.try_matmul(&Tensor::try_ones([3])?)
+    })
+    .refusal("mm of vectors", ErrorKind::Shape, || Tensor::try_ones([3])?.try_mm(&Tensor::try_ones([3])?))
+    .refusal("bmm of matrices", ErrorKind::Shape, || {
+        Tensor::try_ones([3, 3])?.try_bmm(&Tensor::try_ones([3, 3])?)
+    })
+    .refusal("mv of a matrix", ErrorKind::Shape, || {
+        Tensor::try_ones([3, 3])?.try_mv(&Tensor::try_ones([3, 3])?)
+    })
+    .refusal("dot of different lengths", ErrorKind::Shape, || {
+        Tensor::try_ones([3])?.try_dot(&Tensor::try_ones([4])?)
     })
     .refusal("inner sizes that differ", ErrorKind::Shape, || {
         Tensor::try_ones([2, 3])?.try_matmul(&Tensor::try_ones([2, 3])?)

@@ -210,6 +210,25 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             case(&[2, 3, 4, 4], o(1)),
             case(&[3, 4, 4], o(2)),
             case(&[3, 70, 19, 23], o(3).stride(2).padding(1)).no_grad(),
+            Sample::many(
+                "with indices [2, 3, 5, 6]",
+                vec![Input::new(&[2, 3, 5, 6], Domain::Distinct)],
+                |t| t[0].try_max_pool2d_with_indices(2).map(|(y, i)| vec![y, i]),
+                |r| {
+                    let best = |i: &[usize]| {
+                        let window = (0..4).map(|k| [2 * i[2] + k / 2, 2 * i[3] + k % 2]);
+                        let value = |at: [usize; 2]| r[0].at(&[i[0], i[1], at[0], at[1]]);
+                        window.fold(([0, 0], f64::NEG_INFINITY), |best, at| {
+                            if value(at) > best.1 { (at, value(at)) } else { best }
+                        })
+                    };
+                    let values = Ref::from_fn(&[2, 3, 2, 3], |i| best(i).1);
+                    let places = Ref::from_fn(&[2, 3, 2, 3], |i| (best(i).0[0] * 6 + best(i).0[1]) as f64);
+                    vec![values, places]
+                },
+            )
+            .channels_last_if(&[0])
+            .result_dtype(|k, dtype| if k == 1 { DType::I64 } else { dtype }),
         ]
     })
     .refusal("rank 2", ErrorKind::Shape, || Tensor::try_ones([4, 4])?.try_max_pool2d(2))

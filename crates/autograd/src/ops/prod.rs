@@ -130,6 +130,14 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 })
             },
         ));
+        for sizes in [&[2, 3, 4][..], &[7], &[], &[2, 0]] {
+            all.push(Sample::new(
+                format!("all of {sizes:?}"),
+                vec![Input::new(sizes, Domain::AwayFromZero)],
+                |t| t[0].try_prod(),
+                |r| Ref::new(&[], vec![r[0].data.iter().product()]),
+            ));
+        }
         all
     })
     .refusal("a dim twice", stridegrad_core::ErrorKind::Dim, || {

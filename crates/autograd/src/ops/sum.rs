@@ -62,6 +62,16 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             |x, dims, keepdim| x.try_sum_dims(dims, keepdim),
             |values| values.iter().sum(),
         )
+        .into_iter()
+        .chain([&[2, 3, 4][..], &[7], &[], &[2, 0]].map(|sizes| {
+            Sample::new(
+                format!("all of {sizes:?}"),
+                vec![Input::new(sizes, Domain::Any)],
+                |t| t[0].try_sum(),
+                |r| Ref::new(&[], vec![r[0].data.iter().sum()]),
+            )
+        }))
+        .collect()
     })
     .refusal("a dim twice", stridegrad_core::ErrorKind::Dim, || {
         Tensor::try_ones([2, 3])?.try_sum_dims([0, -2], false)

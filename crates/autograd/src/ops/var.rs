@@ -111,6 +111,14 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             |x, d, k| x.try_std_dims(d, 1, k),
             |v| reference(v, 1.0).sqrt(),
         ));
+        for sizes in [&[2, 3, 4][..], &[7]] {
+            all.push(Sample::new(
+                format!("std of all of {sizes:?}"),
+                vec![Input::new(sizes, Domain::Distinct)],
+                |t| t[0].try_std(1),
+                |r| Ref::new(&[], vec![reference(&r[0].data, 1.0).sqrt()]),
+            ));
+        }
         all
     })
     .refusal("integers", stridegrad_core::ErrorKind::DType, || Tensor::try_full([2], 1)?.try_var(1))

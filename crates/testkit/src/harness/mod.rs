@@ -34,6 +34,7 @@ use stridegrad_autograd::spec::{OpSpec, Sample};
 use stridegrad_core::{DType, Device, DeviceKind, Error, ErrorKind};
 
 pub use self::report::{Failure, Report};
+pub(crate) use self::values::has_layout;
 
 /// What to run.
 #[derive(Clone, Debug)]
