@@ -17,6 +17,7 @@ pub(crate) mod any;
 pub(crate) mod argmax;
 pub(crate) mod as_strided;
 pub(crate) mod avg_pool2d;
+pub(crate) mod batch_norm;
 pub(crate) mod bce_with_logits;
 pub(crate) mod bitwise;
 pub(crate) mod cast;
@@ -49,6 +50,7 @@ pub(crate) mod hardtanh;
 pub(crate) mod index_select;
 pub(crate) mod isnan;
 pub(crate) mod l1_loss;
+pub(crate) mod layer_norm;
 pub(crate) mod leaky_relu;
 pub(crate) mod linear;
 pub(crate) mod log;
@@ -110,6 +112,7 @@ pub(crate) mod where_;
 /// What ops take besides tensors.
 pub mod options {
     pub use super::avg_pool2d::AvgPool2dOptions;
+    pub use super::batch_norm::BatchNormOptions;
     pub use super::clamp::Bound;
     pub use super::conv2d::{Conv2dOptions, Padding};
     pub use super::cross_entropy::CrossEntropyOptions;
@@ -133,6 +136,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         argmax::spec(),
         as_strided::spec(),
         avg_pool2d::spec(),
+        batch_norm::spec(),
         bce_with_logits::spec(),
         bitwise::spec(),
         cast::spec(),
@@ -166,6 +170,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         index_select::spec(),
         isnan::spec(),
         l1_loss::spec(),
+        layer_norm::spec(),
         leaky_relu::spec(),
         linear::spec(),
         log1p::spec(),
