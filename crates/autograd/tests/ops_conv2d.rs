@@ -21,7 +21,7 @@ fn row(values: &[f32]) -> Tensor {
 }
 
 fn text(r: Result<Tensor>) -> String {
-    r.err().expect("must be refused").to_string()
+    r.expect_err("must be refused").to_string()
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a20_gradients_of_any_order() {
         let t = arange(sizes).to_dtype(DType::F64);
         let n = t.numel() as f64;
         // Neither symmetric nor monotonous.
-        t.mul(7.0 / n).sub(3.0).mul(&t.mul(0.1).sub(0.7)).detach().requires_grad_(true)
+        t.mul(7.0 / n).sub(3.0).mul(t.mul(0.1).sub(0.7)).detach().requires_grad_(true)
     };
     let options = GradcheckOptions::default().fast(true);
     for (x, w, conv) in [

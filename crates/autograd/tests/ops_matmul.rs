@@ -9,7 +9,7 @@ fn arange(sizes: &[usize]) -> Tensor {
 }
 
 fn text(r: stridegrad_core::Result<Tensor>) -> String {
-    r.err().expect("must be refused").to_string()
+    r.expect_err("must be refused").to_string()
 }
 
 #[test]

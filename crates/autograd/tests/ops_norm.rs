@@ -25,7 +25,7 @@ fn near(got: &Tensor, want: &[f64], tolerance: f64) {
 }
 
 fn text(r: Result<Tensor>) -> String {
-    r.err().expect("must be refused").to_string()
+    r.expect_err("must be refused").to_string()
 }
 
 #[test]

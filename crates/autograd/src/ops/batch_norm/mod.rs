@@ -141,7 +141,7 @@ fn check(
             bail!(Device, OP, "the input lies on {}, {name} on {}", x.device(), t.device());
         }
     }
-    for t in running.into_iter().flatten().filter(|t| o.training && self_overlaps(t.layout())) {
+    if let Some(t) = running.into_iter().flatten().find(|t| o.training && self_overlaps(t.layout())) {
         bail!(
             Overlap,
             OP,

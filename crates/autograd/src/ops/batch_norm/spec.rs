@@ -7,7 +7,7 @@ use crate::Tensor;
 use crate::spec::*;
 
 /// What `batch_norm` promises.
-pub(crate) fn spec() -> crate::spec::OpSpec {
+pub(crate) fn spec() -> OpSpec {
     // In two loops a channel; fixed running statistics otherwise.
     fn reference(r: &[Ref], affine: bool, training: bool) -> Ref {
         let x = &r[0];
