@@ -59,7 +59,7 @@ pub fn empty_cache(device: Device) {
 /// What a training program needs.
 pub mod prelude {
     pub use crate::optim::*;
-    pub use stridegrad_autograd::{BackwardOptions, Tensor, grad, no_grad};
+    pub use stridegrad_autograd::{BackwardOptions, Ellipsis, NewAxis, Tensor, grad, no_grad, s, tensor};
     pub use stridegrad_core::{DType, Device, Generator, MemoryFormat};
     pub use stridegrad_data::{DataLoader, Dataset, Mnist};
     pub use stridegrad_io::{Checkpoint, SaveLoad};

@@ -3,16 +3,17 @@
 use serde_json::Value;
 use stridegrad::nn::{Conv2d, Forward};
 use stridegrad_autograd::{
-    AvgPool2dOptions, BackwardOptions, Conv2dOptions, MaxPool2dOptions, PadMode, Padding, Tensor, grad,
+    AvgPool2dOptions, BackwardOptions, Conv2dOptions, CrossEntropyOptions, MaxPool2dOptions, NllLossOptions,
+    PadMode, Padding, Reduction, Tensor, grad,
 };
-use stridegrad_core::{Error, ErrorKind, MemoryFormat, Result};
+use stridegrad_core::{Error, ErrorKind, Generator, MemoryFormat, Result};
 
 use crate::language::{Args, ints};
 
 /// The results of `op`, or its refusal; `None` for an op that this runner does not know.
 pub fn run(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
     let families =
-        [views, copies, elementwise, reductions, joining_and_indexing, images, in_place, gradients];
+        [views, copies, elementwise, reductions, joining_and_indexing, images, losses, in_place, gradients];
     families.iter().find_map(|family| family(op, x, a))
 }
 
@@ -140,6 +141,35 @@ fn joining_and_indexing(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<T
             let pairs = a.get("pad").and_then(Value::as_array).into_iter().flatten();
             x[0].try_pad(pairs.flat_map(ints).collect::<Vec<_>>(), pad_mode(a))
         }
+        _ => return None,
+    })
+}
+
+fn losses(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
+    let reduction = || match a.text("reduction") {
+        None | Some("mean") => Reduction::Mean,
+        Some("sum") => Reduction::Sum,
+        Some("none") => Reduction::None,
+        Some(other) => panic!("unknown reduction {other}"),
+    };
+    one(match op {
+        "cross_entropy" => {
+            let mut options = CrossEntropyOptions::default();
+            options.weight = x.get(2).cloned();
+            options.reduction = reduction();
+            options.label_smoothing = a.float("label_smoothing", options.label_smoothing);
+            options.ignore_index = a.int("ignore_index", options.ignore_index);
+            x[0].try_cross_entropy_with(&x[1], options)
+        }
+        "nll_loss" => {
+            let mut options = NllLossOptions::default();
+            options.weight = x.get(2).cloned();
+            options.reduction = reduction();
+            options.ignore_index = a.int("ignore_index", options.ignore_index);
+            x[0].try_nll_loss_with(&x[1], options)
+        }
+        "mse_loss" => x[0].try_mse_loss(&x[1], reduction()),
+        "dropout" => x[0].try_dropout(a.float("p", f64::NAN), a.flag("train", true), &Generator::new(1)),
         _ => return None,
     })
 }
