@@ -33,32 +33,72 @@ fn binary(kernel: &MapKernel, a: &Tensor, b: &Operand) -> Result<Tensor> {
 }
 
 faces! {
-    /// The bits set in both, elementwise, of integers or bools; broadcast and promoted.
+    /// The bits set in both, elementwise, of integers or bools; broadcast and promoted. Also the `&` operator.
     ///
     /// ```
     /// use stridegrad_autograd::Tensor;
     /// let m = Tensor::from_slice(&[true, false, true, true], [2, 2]);
-    /// assert_eq!(m.bitwise_and(&m.t()).to_vec::<bool>(), [true, false, false, true]);
+    /// assert_eq!((&m & m.t()).to_vec::<bool>(), [true, false, false, true]);
     /// ```
     pub fn bitwise_and | try_bitwise_and(&self, other: impl Into<Operand>) -> Tensor {
         binary(&AND, self, &other.into())
     }
 
-    /// The bits set in either, elementwise, of integers or bools; broadcast and promoted.
+    /// The bits set in either, elementwise, of integers or bools; broadcast and promoted. Also the `|` operator.
     pub fn bitwise_or | try_bitwise_or(&self, other: impl Into<Operand>) -> Tensor {
         binary(&OR, self, &other.into())
     }
 
-    /// The bits set in exactly one, elementwise, of integers or bools; broadcast and promoted.
+    /// The bits set in exactly one, elementwise, of integers or bools; broadcast and promoted. Also the `^` operator.
     pub fn bitwise_xor | try_bitwise_xor(&self, other: impl Into<Operand>) -> Tensor {
         binary(&XOR, self, &other.into())
     }
 
-    /// Every bit flipped, elementwise, of integers; the opposite of bools.
+    /// Every bit flipped, elementwise, of integers; the opposite of bools. Also the `!` operator.
     pub fn bitwise_not | try_bitwise_not(&self) -> Tensor {
         no_float("bitwise_not", self.dtype())?;
         let kernel = if self.dtype() == DType::Bool { &NOT_BOOL } else { &NOT };
         Ok(Tensor::from_array(exec::map(kernel, self.dtype(), &[], self.dtype(), &[self.array()])?))
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $operator:ident $method:ident;)*) => {$(
+        impl<R: Into<Operand>> std::ops::$trait<R> for &Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $operator(self, rhs: R) -> Tensor {
+                self.$method(rhs)
+            }
+        }
+        impl<R: Into<Operand>> std::ops::$trait<R> for Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $operator(self, rhs: R) -> Tensor {
+                self.$method(rhs)
+            }
+        }
+    )*};
+}
+operators! {
+    BitAnd bitand bitwise_and;
+    BitOr bitor bitwise_or;
+    BitXor bitxor bitwise_xor;
+}
+
+impl std::ops::Not for &Tensor {
+    type Output = Tensor;
+    #[track_caller]
+    fn not(self) -> Tensor {
+        self.bitwise_not()
+    }
+}
+
+impl std::ops::Not for Tensor {
+    type Output = Tensor;
+    #[track_caller]
+    fn not(self) -> Tensor {
+        self.bitwise_not()
     }
 }
 

@@ -15,7 +15,8 @@ stridegrad_cpu::map_kernel! {
     static OVER_SUM("softmax") = |[t, s], []| t / s;
     static SOFTMAX_GRAD("softmax_backward") = |[g, y, s], []| y * (g - s);
     static PRODUCT("softmax_backward") = |[g, y], []| g * y;
-    static LOG_SOFTMAX("log_softmax") = |[x, m, s], []| x - m - s.ln();
+    static LOG_OF_SUM("log_softmax_sum") = |[s], []| s.ln();
+    static LOG_SOFTMAX("log_softmax") = |[x, m, log], []| x - m - log;
     static LOG_SOFTMAX_GRAD("log_softmax_backward") = |[g, y, s], []| g - y.exp() * s;
 }
 
@@ -45,7 +46,8 @@ fn softmax(form: Form, x: &Tensor, dim: i64) -> Result<Tensor> {
     let out = match form {
         Form::Softmax => exec::map_with_layout(&OVER_SUM, wide, &[], dtype, layout, &[&terms, &sum])?,
         Form::LogSoftmax => {
-            exec::map_with_layout(&LOG_SOFTMAX, wide, &[], dtype, layout, &[x.array(), &largest, &sum])?
+            let log = exec::map(&LOG_OF_SUM, wide, &[], wide, &[&sum])?;
+            exec::map_with_layout(&LOG_SOFTMAX, wide, &[], dtype, layout, &[x.array(), &largest, &log])?
         }
     };
     rec.finish(out, move |ctx, g| {
