@@ -131,6 +131,17 @@ fn sequential_names_and_copies() {
 #[test]
 fn activations_are_the_ops() {
     let x = Tensor::linspace(-2.0, 2.0, 8).view([2, 4]);
+    let images = Tensor::arange(32.0).view([1, 2, 4, 4]);
+    let pooled: [(Box<dyn Forward>, Tensor); 4] = [
+        (Box::new(MaxPool2d::new(2)), images.max_pool2d(2)),
+        (Box::new(AvgPool2d::new([2, 1])), images.avg_pool2d([2, 1])),
+        (Box::new(AdaptiveAvgPool2d::new(1)), images.adaptive_avg_pool2d(1)),
+        (Box::new(AdaptiveAvgPool2d::new([3, 2])), images.adaptive_avg_pool2d([3, 2])),
+    ];
+    for (layer, want) in &pooled {
+        let y = layer.forward(&images);
+        assert_eq!((y.sizes(), values(&y)), (want.sizes(), values(want)));
+    }
     let pairs: [(Box<dyn Forward>, Tensor); 12] = [
         (Box::new(Relu), x.relu()),
         (Box::new(Sigmoid), x.sigmoid()),
