@@ -188,3 +188,57 @@ fn padding_modes_of_a_convolution() {
     let y = same.forward(&Tensor::from_slice(&[1.0f32, 2.0, 3.0], [1, 1, 1, 3]));
     assert_eq!(values(&y), [21.0, 32.0, 13.0]);
 }
+
+fn buffer(t: &Option<Tensor>) -> Vec<f32> {
+    values(t.as_ref().unwrap())
+}
+
+fn image(v: &[f32]) -> Tensor {
+    Tensor::from_slice(v, [v.len(), 1, 1, 1])
+}
+
+#[test]
+fn batch_norm_keeps_running_statistics() {
+    let mut bn = BatchNorm2d::builder(1).build(&mut init());
+    let names: Vec<_> = bn.state_dict().names().map(str::to_owned).collect();
+    assert_eq!(names, ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]);
+    bn.forward(&image(&[1.0, 3.0]));
+    assert_eq!((buffer(&bn.running_mean), buffer(&bn.running_var)), (vec![0.2], vec![1.1]));
+    assert_eq!(bn.num_batches_tracked.as_ref().unwrap().item::<i64>(), 1);
+    bn.eval();
+    let y = values(&bn.forward(&image(&[0.2, 1.3])));
+    assert!((y[0] - 0.0).abs() < 1e-6 && (y[1] - 1.1 / (1.1f32 + 1e-5).sqrt()).abs() < 1e-6);
+    assert_eq!(bn.num_batches_tracked.as_ref().unwrap().item::<i64>(), 1, "evaluation counts nothing");
+    let mut fresh = BatchNorm2d::builder(1).build(&mut init());
+    fresh.forward(&image(&[1.0, 2.0, 3.0, 6.0]));
+    let (mean, var) = (buffer(&fresh.running_mean)[0], buffer(&fresh.running_var)[0]);
+    assert!((mean - 0.3).abs() < 1e-6 && (var - 1.3666667).abs() < 1e-6);
+    fresh.eval();
+    assert!(fresh.parameters().iter().all(Tensor::requires_grad));
+    assert!(fresh.named_buffers().iter().all(|(_, b)| !b.requires_grad()));
+}
+
+#[test]
+fn batch_norm_without_momentum_averages() {
+    let bn = BatchNorm2d::builder(1).momentum(None).build(&mut init());
+    bn.forward(&image(&[1.0, 3.0]));
+    bn.forward(&image(&[5.0, 7.0]));
+    assert_eq!(buffer(&bn.running_mean), [4.0]);
+    assert_eq!(buffer(&bn.running_var), [2.0]);
+}
+
+#[test]
+fn batch_norm_without_statistics_or_weights() {
+    let mut bn = BatchNorm2d::builder(1).track_running_stats(false).affine(false).build(&mut init());
+    assert!(bn.state_dict().is_empty());
+    let train = values(&bn.forward(&image(&[1.0, 3.0])));
+    bn.eval();
+    assert_eq!(values(&bn.forward(&image(&[1.0, 3.0]))), train);
+    assert!((train[1] - 1.0).abs() < 1e-4);
+}
+
+#[test]
+#[should_panic(expected = "expected 4D input (got 2D input")]
+fn batch_norm_wants_images() {
+    BatchNorm2d::builder(1).build(&mut init()).forward(&Tensor::ones([2, 1]));
+}
