@@ -301,7 +301,8 @@ fn class_weight(class: usize) -> f64 {
 /// The samples' weights, in the dtype of the scores.
 #[cfg(feature = "testkit")]
 pub(crate) fn sample_weight(x: &Tensor) -> Result<Tensor> {
-    let weights: Vec<f64> = (0..x.sizes()[usize::from(x.dim() > 1)]).map(class_weight).collect();
+    let classes = x.sizes().get(usize::from(x.dim() > 1)).map_or(0, |n| *n);
+    let weights: Vec<f64> = (0..classes).map(class_weight).collect();
     Tensor::try_from_slice(&weights, [weights.len()])?.try_to_dtype(x.dtype())
 }
 
