@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use stridegrad_autograd::{AvgPool2dOptions, Conv2dOptions, MaxPool2dOptions, Padding, Tensor};
+use stridegrad_autograd::{AvgPool2dOptions, Conv2dOptions, MaxPool2dOptions, Padding, Reduction, Tensor};
 use stridegrad_core::{DType, Device, MemoryFormat};
 
 /// What can be a field of a module: something with tensors in it, or a setting without.
@@ -210,6 +210,7 @@ settings!(
     Conv2dOptions,
     MaxPool2dOptions,
     AvgPool2dOptions,
+    Reduction,
     Padding,
     std::path::PathBuf,
     std::time::Duration,

@@ -242,3 +242,44 @@ fn batch_norm_without_statistics_or_weights() {
 fn batch_norm_wants_images() {
     BatchNorm2d::builder(1).build(&mut init()).forward(&Tensor::ones([2, 1]));
 }
+
+#[test]
+fn dropout_drops_in_training_alone() {
+    let mut net = Sequential::new().add(Dropout::new(0.25).generator(stridegrad_core::Generator::new(3)));
+    let x = Tensor::ones([1000]);
+    let y = values(&net.forward(&x));
+    let kept = y.iter().filter(|&&v| v != 0.0).count();
+    assert!(
+        y.iter().all(|&v| v == 0.0 || (v - 4.0 / 3.0).abs() < 1e-6) && (650..850).contains(&kept),
+        "{kept}"
+    );
+    net.eval();
+    assert_eq!(values(&net.forward(&x)), [1.0; 1000]);
+    let channels = values(&Dropout2d::new(0.5).forward(&Tensor::ones([4, 8, 2, 2])));
+    assert!(channels.chunks(4).all(|c| c == [0.0; 4] || c == [2.0; 4]));
+}
+
+#[test]
+#[should_panic(expected = "dropout probability has to be between 0 and 1, but got 1.5")]
+fn dropout_is_a_probability() {
+    let _ = Dropout::new(1.5);
+}
+
+#[test]
+fn losses_are_the_methods() {
+    let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 1.0, 1.0, 1.0], [2, 3]);
+    let y = Tensor::from_slice(&[2i64, 0], [2]);
+    let close = |t: Tensor, want: f32| assert!((t.item::<f32>() - want).abs() < 1e-4, "{t:?}, not {want}");
+    close(CrossEntropyLoss::new().forward(&x, &y), 0.7531);
+    let weight = Some(Tensor::from_slice(&[1.0f32, 2.0, 4.0], [3]));
+    let weighted = CrossEntropyLoss { weight: weight.clone(), ..CrossEntropyLoss::new() };
+    close(weighted.forward(&x, &y), 0.5458);
+    assert_eq!(weighted.named_buffers()[0].0, "weight");
+    // Class 0 counts for nothing: what is left is the first row.
+    close(CrossEntropyLoss { ignore_index: 0, ..CrossEntropyLoss::new() }.forward(&x, &y), 0.4076);
+    let sum = NllLoss { weight, reduction: Reduction::Sum, ..NllLoss::new() };
+    close(sum.forward(&x.log_softmax(1), &y), 2.7290);
+    let (a, b) = (Tensor::from_slice(&[1.0f32, 3.0], [2]), Tensor::zeros([2]));
+    close(MseLoss::new().forward(&a, &b), 5.0);
+    close(L1Loss { reduction: Reduction::Sum }.forward(&a, &b), 4.0);
+}

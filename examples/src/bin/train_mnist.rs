@@ -148,7 +148,10 @@ impl Run {
             Method::Adam => Box::new(Adam::new(params, args.lr.unwrap_or(0.002))),
             Method::Adamw => Box::new(AdamW::new(params, args.lr.unwrap_or(0.002))),
         };
-        let scheduler = LrScheduler::new(&mut *optimizer, ExponentialLr::new(args.lr_decay.powf(1.0 / steps_per_epoch as f64)));
+        let scheduler = LrScheduler::new(
+            &mut *optimizer,
+            ExponentialLr::new(args.lr_decay.powf(1.0 / steps_per_epoch as f64)),
+        );
         let mut run = Run { net, optimizer, scheduler, epoch: 0, losses: Vec::new() };
         if let Some(path) = &args.resume {
             run.restore(&Checkpoint::load(path)?)?;
@@ -185,14 +188,18 @@ impl Run {
     }
 
     /// One epoch; the mean loss and the time it took.
-    fn train(&mut self, batches: impl Iterator<Item = Result<Batch>>, bar: &ProgressBar) -> Result<(f64, Duration)> {
+    fn train(
+        &mut self,
+        batches: impl Iterator<Item = Result<Batch>>,
+        bar: &ProgressBar,
+    ) -> Result<(f64, Duration)> {
         let start = Instant::now();
         let (mut sum, mut images) = (0.0, 0);
         self.net.train();
         for batch in batches {
             let (x, y) = batch?;
             self.optimizer.zero_grad();
-            let loss = self.net.forward(&x).log_softmax(1).gather(1, &y.unsqueeze(1)).mean().neg();
+            let loss = self.net.forward(&x).cross_entropy(&y);
             loss.backward();
             self.optimizer.step();
             self.scheduler.step(&mut *self.optimizer);
@@ -273,8 +280,9 @@ fn run(args: &Args) -> Result<()> {
             "final_loss": last_loss,
             "loss_history": run.losses,
         });
-        std::fs::write(path, format!("{figures:#}\n"))
-            .map_err(|e| Error::new(ErrorKind::Io, "json", format!("{}: cannot be written", path.display())).because(e))?;
+        std::fs::write(path, format!("{figures:#}\n")).map_err(|e| {
+            Error::new(ErrorKind::Io, "json", format!("{}: cannot be written", path.display())).because(e)
+        })?;
     }
     Ok(())
 }
