@@ -180,9 +180,9 @@ macro_rules! float_expr {
                 match f {
                     Unary::Abs => $t::abs(self),
                     Unary::Exp => crate::math::$t::exp(self),
-                    Unary::Expm1 => $t::exp_m1(self),
-                    Unary::Ln => $t::ln(self),
-                    Unary::Ln1p => $t::ln_1p(self),
+                    Unary::Expm1 => crate::math::$t::exp_m1(self),
+                    Unary::Ln => crate::math::$t::ln(self),
+                    Unary::Ln1p => crate::math::$t::ln_1p(self),
                     Unary::Log2 => $t::log2(self),
                     Unary::Log10 => $t::log10(self),
                     Unary::Sqrt => $t::sqrt(self),
