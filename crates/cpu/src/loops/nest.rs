@@ -256,8 +256,12 @@ impl Chunks {
         let (group, piece) = (i / self.pieces, i % self.pieces);
         let start = group * self.rows_per_chunk;
         let piece_len = self.len / self.pieces;
-        // Long pieces end at multiples of 1024 elements, so that tiles and vectors stay whole.
-        let mask = if piece_len >= 4096 { !1023 } else { !0 };
+        // Pieces end at round numbers, so that tiles, cache lines and vectors stay whole.
+        let mask = match piece_len {
+            4096.. => !1023,
+            128.. => !63,
+            _ => !0,
+        };
         let cut = |p: usize| if p == self.pieces { self.len } else { (piece_len * p) & mask };
         Chunk {
             rows: start..(start + self.rows_per_chunk).min(self.rows),

@@ -45,9 +45,16 @@ impl<T: Copy> Job<T> {
     #[inline(always)]
     unsafe fn blocks<const N: usize>(self, rows: usize, cols: usize, block: impl Fn(Job<T>)) {
         let (whole_rows, whole_cols) = (rows / N * N, cols / N * N);
-        for c in (0..whole_cols).step_by(N) {
-            for r in (0..whole_rows).step_by(N) {
-                block(self.at(r, c));
+        // Cache lines of both sides are finished before the next ones are begun: with strides that are powers of two, few
+        // of them fit the first cache.
+        let line = (64 / size_of::<T>()).min(32).max(N);
+        for c0 in (0..whole_cols).step_by(line) {
+            for r0 in (0..whole_rows).step_by(line) {
+                for r in (r0..whole_rows.min(r0 + line)).step_by(N) {
+                    for c in (c0..whole_cols.min(c0 + line)).step_by(N) {
+                        block(self.at(r, c));
+                    }
+                }
             }
         }
         // SAFETY: by the caller's promise.
