@@ -1,6 +1,9 @@
 //! End-to-end tests, and what they share.
 #![forbid(unsafe_code)]
 
+pub mod nets;
+pub mod reference;
+
 use std::path::PathBuf;
 
 /// The path of a file in `tests/fixtures`, whose README says what it holds.

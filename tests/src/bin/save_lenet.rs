@@ -1,14 +1,11 @@
-//! `save_lenet SOURCE TARGET`: reads a safetensors file that PyTorch's users saved and writes it again with our writer.
+//! `save_lenet SOURCE TARGET`: loads a LeNet that PyTorch's users saved into a module of ours and saves that.
 //! `cargo xtask safetensors` then opens the result in the Python package.
 #![forbid(unsafe_code)]
 
 use std::{env, process::ExitCode};
 
-use stridegrad_core::Result;
-use stridegrad_io::{
-    safetensors::{SafeTensors, Spec, write},
-    write_atomically,
-};
+use stridegrad::prelude::*;
+use stridegrad_tests::nets::LeNet;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args_os().skip(1).collect();
@@ -16,22 +13,11 @@ fn main() -> ExitCode {
         eprintln!("usage: save_lenet SOURCE TARGET");
         return ExitCode::from(2);
     };
-    let saved = || -> Result<()> {
-        let file = SafeTensors::open(source)?;
-        let header = file.header();
-        // The other way round: the writer has an order of its own.
-        let specs: Vec<Spec> = header
-            .entries
-            .iter()
-            .rev()
-            .map(|e| Spec { name: e.name.clone(), dtype: e.dtype, shape: e.shape.clone() })
-            .collect();
-        write_atomically(target, |out| {
-            write(out, &specs, &header.metadata, &mut |i, bytes| {
-                bytes.extend(file.bytes(&specs[i].name)?);
-                Ok(())
-            })
-        })
+    let saved = || -> stridegrad::Result<()> {
+        // Other weights at first, and strides of its own: what is saved are values.
+        let mut net = LeNet::new(&mut Init::cpu().seed(1)).to(MemoryFormat::ChannelsLast);
+        net.load(source)?.require_complete()?;
+        net.save(target)
     };
     match saved() {
         Ok(()) => ExitCode::SUCCESS,
