@@ -3,10 +3,10 @@
 use serde_json::Value;
 use stridegrad::nn::{Conv2d, Forward};
 use stridegrad_autograd::{
-    AvgPool2dOptions, BackwardOptions, Conv2dOptions, CrossEntropyOptions, MaxPool2dOptions, NllLossOptions,
-    PadMode, Padding, Reduction, Tensor, grad,
+    AvgPool2dOptions, BackwardOptions, BatchNormOptions, Conv2dOptions, CrossEntropyOptions,
+    MaxPool2dOptions, NllLossOptions, PadMode, Padding, Reduction, Tensor, grad,
 };
-use stridegrad_core::{Error, ErrorKind, Generator, MemoryFormat, Result};
+use stridegrad_core::{Device, Error, ErrorKind, Generator, MemoryFormat, Result};
 
 use crate::language::{Args, ints};
 
@@ -206,6 +206,23 @@ fn images(op: &str, x: &[Tensor], a: &Args) -> Option<Result<Vec<Tensor>>> {
         "avg_pool2d" => avg_pool2d_options(a).and_then(|options| x[0].try_avg_pool2d(options)),
         "adaptive_avg_pool2d" => {
             pair(a, "out").and_then(|out| x[0].try_adaptive_avg_pool2d(out.expect("out")))
+        }
+        "adaptive_max_pool2d" => {
+            pair(a, "out").and_then(|out| x[0].try_adaptive_max_pool2d(out.expect("out")))
+        }
+        // The running statistics start from 0 and 1.
+        "batch_norm_train" => {
+            let channels = [x[0].sizes()[1]];
+            let dtype = x[0].dtype();
+            let running = |start: f64| Tensor::full_on(channels, start, dtype, Device::CPU);
+            let (mean, var) = (running(0.0), running(1.0));
+            let options = BatchNormOptions::training().momentum(a.float("momentum", 0.1));
+            let y = x[0].try_batch_norm(Some(&mean), Some(&var), x.get(1), x.get(2), options);
+            return Some(y.map(|y| vec![y, mean, var]));
+        }
+        "batch_norm_eval" => {
+            let (mean, var) = (Some(&x[1]), Some(&x[2]));
+            x[0].try_batch_norm(mean, var, x.get(3), x.get(4), BatchNormOptions::eval())
         }
         "conv2d_padded" => conv2d_options(a).map(|options| {
             let layer = Conv2d { weight: x[1].clone(), bias: None, options, padding_mode: pad_mode(a) };

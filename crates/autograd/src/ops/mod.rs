@@ -10,6 +10,7 @@ pub(crate) mod reduction;
 
 pub(crate) mod abs;
 pub(crate) mod adaptive_avg_pool2d;
+pub(crate) mod adaptive_max_pool2d;
 pub(crate) mod add;
 pub(crate) mod allclose;
 pub(crate) mod amax;
@@ -129,6 +130,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
     vec![
         abs::spec(),
         adaptive_avg_pool2d::spec(),
+        adaptive_max_pool2d::spec(),
         add::spec(),
         allclose::spec(),
         amax::spec(),
