@@ -33,3 +33,40 @@ impl Forward for LeNet {
         self.fc3.forward(&self.fc2.forward(&self.fc1.forward(&x).relu()).relu())
     }
 }
+
+/// Batch norm, a strided, a grouped and a 1x1 convolution: `fixtures/gen_smallnet.py`.
+#[derive(Module, Debug, Clone)]
+#[allow(missing_docs)]
+pub struct SmallNet {
+    pub conv1: Conv2d,
+    pub bn1: BatchNorm2d,
+    pub conv2: Conv2d,
+    pub bn2: BatchNorm2d,
+    pub conv3: Conv2d,
+    pub bn3: BatchNorm2d,
+    pub fc: Linear,
+}
+
+impl SmallNet {
+    /// A network of any weights.
+    pub fn new(init: &mut Init) -> SmallNet {
+        SmallNet {
+            conv1: Conv2d::builder(3, 8, 3).stride(2).padding(1).bias(false).build(init),
+            bn1: BatchNorm2d::builder(8).build(init),
+            conv2: Conv2d::builder(8, 8, 3).padding(1).groups(4).bias(false).build(init),
+            bn2: BatchNorm2d::builder(8).build(init),
+            conv3: Conv2d::builder(8, 16, 1).bias(false).build(init),
+            bn3: BatchNorm2d::builder(16).build(init),
+            fc: Linear::builder(16, 5).build(init),
+        }
+    }
+}
+
+impl Forward for SmallNet {
+    fn forward(&self, x: &Tensor) -> Tensor {
+        let x = self.bn1.forward(&self.conv1.forward(x)).relu();
+        let x = self.bn2.forward(&self.conv2.forward(&x)).relu();
+        let x = self.bn3.forward(&self.conv3.forward(&x)).relu();
+        self.fc.forward(&x.mean_dims([2, 3], false))
+    }
+}

@@ -329,3 +329,33 @@ fn t50_layouts_survive_a_file() {
         assert_eq!(got.to_vec::<f32>(), t.to_vec::<f32>(), "{name}");
     }
 }
+
+#[test]
+fn a_hundred_parts_joined() {
+    let parts: Vec<Tensor> = (0..100).map(|i| leaf(&[f64::from(i)])).collect();
+    let joined = Tensor::cat(&parts, 0);
+    assert_eq!(joined.sum().item::<f64>(), 4950.0);
+    assert_eq!(Tensor::stack(&parts, 1).sizes(), [1, 100]);
+    (joined.square() * 0.5).sum().backward();
+    for (i, p) in parts.iter().enumerate() {
+        assert_eq!(grad_of(p), [i as f64]);
+    }
+}
+
+#[test]
+fn a_hundred_uses_of_one_leaf() {
+    // The gradient does not depend on the order in which the uses were recorded.
+    let orders: [Vec<i64>; 2] = [(0..100).collect(), (0..100).rev().collect()];
+    for create_graph in [false, true] {
+        let gradient = |order: &Vec<i64>| {
+            let x = Tensor::arange(100.0).requires_grad_(true);
+            let y = order.iter().fold(Tensor::scalar(0.0), |sum, &i| sum + x.select(0, i).square() * i);
+            let options = BackwardOptions { create_graph, ..Default::default() };
+            let g = grad(&[&y], &[&x], None, options).unwrap()[0].clone().unwrap();
+            assert_eq!(g.requires_grad(), create_graph);
+            g.to_vec::<f32>()
+        };
+        let want: Vec<f32> = (0..100).map(|i| (2 * i * i) as f32).collect();
+        assert_eq!((gradient(&orders[0]), gradient(&orders[1])), (want.clone(), want));
+    }
+}

@@ -5,7 +5,7 @@
 
 use crate::array::Array;
 use crate::backend::{Dst, Src};
-use crate::guard::{Access, GuardSet, GuardWord};
+use crate::guard::{Access, GuardSet, GuardWord, MAX_GUARDS};
 use crate::kernel::*;
 use crate::overlap::{Overlap, overlap, self_overlaps};
 use crate::{
@@ -273,11 +273,15 @@ pub fn cat(op: &'static str, dim: usize, layout: Layout, dtype: DType, parts: &[
         bail!(Shape, op, "the parts do not fill {:?} along dim {dim}", layout.sizes());
     }
     let result = Array::uninit(layout, dtype, device)?;
-    let _guards = guards(op, parts, &[])?;
     let backend = backend::of(device)?;
-    for (window, a) in windows.iter().zip(parts).filter(|(w, _)| w.numel() > 0) {
-        let out = Dst { buffer: &result.storage().inner().buffer, layout: window, dtype };
-        backend.copy(out, src(a))?;
+    // Nobody sees the result before it is complete, so that the parts need not be held all at once: there may be
+    // more of them than guards.
+    for (windows, parts) in windows.chunks(MAX_GUARDS).zip(parts.chunks(MAX_GUARDS)) {
+        let _guards = guards(op, parts, &[])?;
+        for (window, a) in windows.iter().zip(parts).filter(|(w, _)| w.numel() > 0) {
+            let out = Dst { buffer: &result.storage().inner().buffer, layout: window, dtype };
+            backend.copy(out, src(a))?;
+        }
     }
     Ok(result)
 }
