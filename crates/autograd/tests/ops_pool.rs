@@ -212,3 +212,19 @@ fn gradients_of_any_order() {
     )
     .unwrap();
 }
+
+#[test]
+fn a22_adaptive_max() {
+    let max = |n: usize, out: usize| with_gradient(&to(n), |x| x.adaptive_max_pool2d([1, out]));
+    assert_eq!(max(5, 3), (vec![2.0, 4.0, 5.0], vec![0.0, 1.0, 0.0, 1.0, 1.0]));
+    assert_eq!(max(2, 3), (vec![1.0, 2.0, 2.0], vec![1.0, 2.0]));
+    let (y, at) = arange(&[1, 5, 5]).to_dtype(DType::F64).adaptive_max_pool2d_with_indices([2, 3]);
+    assert_eq!(y.to_vec::<f64>(), [11.0, 13.0, 14.0, 21.0, 23.0, 24.0]);
+    assert_eq!(at.to_vec::<i64>(), [11, 13, 14, 21, 23, 24]);
+    let x = arange(&[2, 4, 5, 5]).to_format(CL);
+    assert_eq!(x.adaptive_max_pool2d(2).strides(), [16, 1, 8, 4]);
+    assert_eq!(x.adaptive_max_pool2d(5).strides(), x.strides());
+    for huge in [usize::MAX, 1 << 62, 1 << 45] {
+        assert!(x.try_adaptive_max_pool2d([huge, 1]).is_err());
+    }
+}

@@ -77,7 +77,7 @@ impl<T: IntoPair> From<T> for MaxPool2dOptions {
 }
 
 /// Values and positions, of images of rank 4.
-fn pool(x: &Tensor, options: &MaxPool2dOptions) -> Result<(Tensor, Tensor)> {
+pub(crate) fn pool(x: &Tensor, options: &MaxPool2dOptions) -> Result<(Tensor, Tensor)> {
     if x.dtype() == DType::Bool {
         bail!(DType, OP, "max pooling of bool tensors is not supported");
     }
