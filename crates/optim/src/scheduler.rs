@@ -39,12 +39,19 @@ impl<S: Schedule> LrScheduler<S> {
     /// If the schedule gives a negative rate.
     #[track_caller]
     pub fn new(optimizer: &mut dyn Optimizer, schedule: S) -> LrScheduler<S> {
+        let caller = Location::caller();
+        LrScheduler::try_new(optimizer, schedule).unwrap_or_else(|e| e.at(caller).raise())
+    }
+
+    /// Fallible form of [`new`](LrScheduler::new).
+    ///
+    /// # Errors
+    /// `Argument` if the schedule gives a negative rate.
+    pub fn try_new(optimizer: &mut dyn Optimizer, schedule: S) -> Result<LrScheduler<S>> {
         let state = SchedulerState { step: 0, base_lrs: optimizer.lrs() };
         let scheduler = LrScheduler { schedule, state };
-        if let Err(e) = scheduler.apply(optimizer) {
-            e.at(Location::caller()).raise();
-        }
-        scheduler
+        scheduler.apply(optimizer)?;
+        Ok(scheduler)
     }
 
     fn apply(&self, optimizer: &mut dyn Optimizer) -> Result<()> {

@@ -26,7 +26,7 @@ struct Args {
     #[arg(long)]
     lr: Option<f64>,
     /// What the learning rate is multiplied by in the course of each epoch
-    #[arg(long, default_value_t = 0.3)]
+    #[arg(long, default_value_t = 0.3, value_parser = positive)]
     lr_decay: f64,
     /// How parameters are moved
     #[arg(long, value_enum, default_value_t = Method::Sgd)]
@@ -97,6 +97,14 @@ fn at_least_one(text: &str) -> std::result::Result<usize, String> {
     }
 }
 
+fn positive(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(v) if v > 0.0 && v.is_finite() => Ok(v),
+        Ok(_) => Err("must be finite and above 0".into()),
+        Err(e) => Err(format!("{e}")),
+    }
+}
+
 /// Two convolutions with pooling, two linear layers.
 #[derive(Module, Debug)]
 struct Net {
@@ -144,14 +152,14 @@ impl Run {
         let net = net.to(MemoryFormat::from(args.memory_format));
         let params = net.parameters();
         let mut optimizer: Box<dyn Optimizer> = match args.optimizer {
-            Method::Sgd => Box::new(Sgd::new(params, args.lr.unwrap_or(0.03)).momentum(0.9)),
-            Method::Adam => Box::new(Adam::new(params, args.lr.unwrap_or(0.002))),
-            Method::Adamw => Box::new(AdamW::new(params, args.lr.unwrap_or(0.002))),
+            Method::Sgd => {
+                Box::new(Sgd::try_with(params, SgdRule::new(args.lr.unwrap_or(0.03)))?.momentum(0.9))
+            }
+            Method::Adam => Box::new(Adam::try_with(params, AdamRule::new(args.lr.unwrap_or(0.002)))?),
+            Method::Adamw => Box::new(AdamW::try_with(params, AdamRule::new(args.lr.unwrap_or(0.002)))?),
         };
-        let scheduler = LrScheduler::new(
-            &mut *optimizer,
-            ExponentialLr::new(args.lr_decay.powf(1.0 / steps_per_epoch as f64)),
-        );
+        let per_step = args.lr_decay.powf(1.0 / steps_per_epoch as f64);
+        let scheduler = LrScheduler::new(&mut *optimizer, ExponentialLr::new(per_step));
         let mut run = Run { net, optimizer, scheduler, epoch: 0, losses: Vec::new() };
         if let Some(path) = &args.resume {
             run.restore(&Checkpoint::load(path)?)?;
@@ -249,7 +257,7 @@ fn run(args: &Args) -> Result<()> {
     println!("{} parameters, {images} images, {:?}, {format:?}", run.net.num_parameters(), args.optimizer);
     let (mut time, mut trained, mut last_loss) = (Duration::ZERO, 0, None);
     let mut accuracy = run.accuracy(test.epoch(0))?;
-    println!("before training: test accuracy {:.2}%", 100.0 * accuracy);
+    println!("at the start: test accuracy {:.2}%", 100.0 * accuracy);
     while run.epoch < args.epochs {
         let bar = ProgressBar::new(images as u64).with_style(style());
         bar.set_prefix(format!("epoch {}/{}", run.epoch + 1, args.epochs));
