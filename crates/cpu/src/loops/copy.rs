@@ -35,7 +35,7 @@ pub(crate) fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
 
 fn cost(nest: &Nest, bytes: usize) -> u64 {
     let strided = if nest.transposed { 3 } else { 1 };
-    (nest.rows() * nest.len() * bytes * strided) as u64 / 16
+    ((nest.rows() * nest.len()) as u64).saturating_mul((bytes * strided) as u64) / 16
 }
 
 fn move_as<T: Copy + Send + Sync + 'static>(nest: &Nest, to: Raw, from: Raw) {
@@ -84,7 +84,7 @@ pub(crate) unsafe fn move_rect<T: Copy + 'static>(dst: *mut T, to: Rect, src: *c
 fn cast_by<C: Compute>(nest: &Nest, to: Raw, from: Raw) {
     let bytes = to.dtype.size() + from.dtype.size();
     let chunks = nest.chunks(if nest.transposed { TRANSPOSED_ROWS } else { 1 });
-    team::par_if(3 * cost(nest, bytes), chunks.count(), &|i| cast_chunk::<C>(nest, chunks.get(i), to, from));
+    team::par_if(cost(nest, 3 * bytes), chunks.count(), &|i| cast_chunk::<C>(nest, chunks.get(i), to, from));
 }
 
 fn cast_chunk<C: Compute>(nest: &Nest, chunk: Chunk, to: Raw, from: Raw) {

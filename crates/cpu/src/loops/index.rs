@@ -239,7 +239,7 @@ fn scatter<T: Copy + Send + Sync + 'static>(
     let steps = [dst.layout, x.layout, index.layout].map(|l| l.strides()[dim]);
     // Lines along the dim are independent; one is done in order, by one thread.
     let chunks = Chunks::of(nest.rows(), nest.len(), 1, (CHUNK / n).max(1));
-    let cost = (nest.rows() * nest.len() * n) as u64 * 2;
+    let cost = ((nest.rows() * nest.len() * n) as u64).saturating_mul(2);
     team::par_if(cost, chunks.count(), &|i| {
         nest.for_runs(chunks.get(i), |run| {
             for (r, c0) in (0..run.rows as isize).flat_map(|r| (0..run.len).step_by(64).map(move |c| (r, c)))
@@ -273,7 +273,7 @@ fn add<C: Compute>(dim: usize, dst: View<'_>, x: View<'_>, index: View<'_>) -> R
     let parts = nest.chunks(1);
     let slab = nest.rows() * nest.len();
     let ranges = if slab * n >= 4 * CHUNK && parts.count() < 8 { places.min(8) } else { 1 };
-    let cost = (slab * n * dst.dtype().size()) as u64 / 4 + 10 * n as u64;
+    let cost = (slab as u64 * n as u64).saturating_mul(2).saturating_add(10 * n as u64);
     team::par_if(cost, parts.count() * ranges, &|task| {
         let (part, range) = (parts.get(task / ranges), task % ranges);
         let (low, high) = (places * range / ranges, places * (range + 1) / ranges);

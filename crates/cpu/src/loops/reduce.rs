@@ -116,7 +116,7 @@ impl<C: Compute> Job<C> {
     }
 
     fn cost(&self) -> u64 {
-        (self.results() * self.reduced_len()) as u64 * self.from.dtype.size() as u64 / 12
+        ((self.results() * self.reduced_len()) as u64).saturating_mul(self.from.dtype.size() as u64) / 12
     }
 
     // ---- Folds ----
