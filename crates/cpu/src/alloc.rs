@@ -5,7 +5,7 @@
 //! buffer costs its page faults (8-10 ms), a recycled one nothing. Blocks of 2 MiB and more are aligned to 2 MiB
 //! and, on Linux, ask for huge pages.
 //!
-//! Small blocks are kept in [`SHARDS`] pools, of which each thread uses one, so that threads rarely meet; large ones
+//! Small blocks are kept in 16 pools, of which each thread uses one, so that threads rarely meet; large ones
 //! in one pool, where a batch that one thread made and another dropped is found again. A free block's first word
 //! links it to the next, so that a pool needs no memory of its own. A pool is locked by a spinning word: whoever holds
 //! it only relinks a list.

@@ -192,9 +192,9 @@ impl<C: Compute> Call<C> {
             (nest.second().min(C::TILE / nest.len()), nest.len())
         };
         let mut ways = [Way::Direct; MAX_OPERANDS];
-        for k in 0..=self.inputs {
+        for (k, way) in ways.iter_mut().enumerate().take(self.inputs + 1) {
             let contiguous = nest.stride(k) == 1 && (rows == 1 || nest.row_stride(k) == len as isize);
-            ways[k] = match () {
+            *way = match () {
                 _ if k > 0 && nest.is_scalar(k) => Way::Scalar,
                 _ if contiguous && self.raw[k].dtype == C::DTYPE && !self.aliased[k] => Way::Direct,
                 _ => Way::Tile,
