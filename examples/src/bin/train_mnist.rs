@@ -1,4 +1,5 @@
 //! Trains a small CNN on MNIST: `cargo run --release --bin train_mnist -- --help`.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
