@@ -53,14 +53,35 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
     OpSpec::new("allclose", || {
         // Differences of 0, 1, 2, ... against tolerances between them.
         let small = Domain::Index(-3, 3);
-        binary_samples(
+        let close = |a: f64, b: f64| (a - b).abs() <= 0.75 + 0.5 * b.abs();
+        let mut all = binary_samples(
             small,
             small,
             |a, b| a.try_isclose(b, 0.5, 0.75),
-            |a, b| f64::from((a - b).abs() <= 0.75 + 0.5 * b.abs()),
-        )
-        .into_iter()
-        .map(Sample::no_grad)
-        .collect()
+            move |a, b| f64::from(close(a, b)),
+        );
+        // Of two tensors, and of one with itself or moved a little.
+        for shift in [None, Some(0), Some(1)] {
+            let other = move |t: &[Tensor]| shift.map_or(Ok(t[1].clone()), |k| t[0].try_add(k));
+            let pairs = move |r: &[Ref]| -> Vec<(f64, f64)> {
+                let of = |(&a, &b): (&f64, &f64)| (a, shift.map_or(b, |k| a + f64::from(k)));
+                r[0].data.iter().zip(&r[1].data).map(of).collect()
+            };
+            let whole = |v: bool| Ref::new(&[], vec![f64::from(v)]);
+            let inputs = || vec![Input::new(&[2, 3, 4, 5], small), Input::new(&[2, 3, 4, 5], small)];
+            all.push(Sample::new(
+                format!("equal, shift {shift:?}"),
+                inputs(),
+                move |t| Tensor::try_full((), t[0].try_equal(&other(t)?)?),
+                move |r| whole(pairs(r).iter().all(|(a, b)| a == b)),
+            ));
+            all.push(Sample::new(
+                format!("allclose, shift {shift:?}"),
+                inputs(),
+                move |t| Tensor::try_full((), t[0].try_allclose(&other(t)?, 0.5, 0.75)?),
+                move |r| whole(pairs(r).iter().all(|&(a, b)| close(a, b))),
+            ));
+        }
+        all.into_iter().map(|s| s.no_grad().result(DType::Bool)).collect()
     })
 }

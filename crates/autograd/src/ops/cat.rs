@@ -183,12 +183,15 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     },
                 )
                 .numbers()
-                .layout_by(move |parts, sizes| match (dim, sizes) {
-                    // Parts in front of each other keep their format.
-                    (0, &[k, n, c, h, w]) => {
-                        format(parts, &[k * n, c, h, w])?.view(&[k, n, c, h, w].map(|d| d as i64))
+                .layout_by(move |parts, sizes| {
+                    // Joined along the dim that the new one stands before, then split.
+                    if at + 1 == sizes.len() {
+                        return Layout::contiguous(sizes);
                     }
-                    _ => Layout::contiguous(sizes),
+                    let mut joined = sizes.to_vec();
+                    let n = joined.remove(at);
+                    joined[at] *= n;
+                    format(parts, &joined)?.unflatten(at as i64, &[n as i64, sizes[at + 1] as i64])
                 }),
             );
         }

@@ -60,7 +60,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     if sizes.is_empty() { r[0].clone() } else { Ref::from_fn(sizes, upto) }
                 },
             )
-            .layout_like(0);
+            .row_major();
             if sizes.iter().product::<usize>() > 1000 { s.no_grad().tolerance(16.0) } else { s }
         });
         samples.collect()

@@ -157,7 +157,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 },
             )
             .in_place(move |x, others| x.try_scatter_add_(dim as i64, &others[0], &others[1]).map(drop))
-            .layout_like(0)
+            .row_major()
             .tolerance(2.0);
             let large = sizes.iter().product::<usize>() > 1000;
             all.extend([gather, scatter].map(|s| if large { s.no_grad().tolerance(4.0) } else { s }));

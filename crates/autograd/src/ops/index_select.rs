@@ -125,7 +125,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 },
             )
             .in_place(move |x, others| x.try_index_add_(dim as i64, &others[0], &others[1]).map(drop))
-            .layout_like(0)
+            .row_major()
             .tolerance(2.0);
             let large = sizes.iter().product::<usize>() > 1000;
             all.extend([select, add].map(|s| if large { s.no_grad().tolerance(4.0) } else { s }));

@@ -84,7 +84,7 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                     move |r| Ref::from_fn(sizes, |i| if keep(lower, i) { r[0].at(i) } else { 0.0 }),
                 )
                 .numbers()
-                .layout_like(0);
+                .row_major();
                 all.push(if sizes[0] > 100 { s.no_grad() } else { s });
             }
         }
