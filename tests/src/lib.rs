@@ -1,9 +1,10 @@
 //! End-to-end tests, and what they share.
 #![forbid(unsafe_code)]
 
-mod documents;
 pub mod nets;
 pub mod reference;
+
+pub mod toy;
 
 use std::path::PathBuf;
 

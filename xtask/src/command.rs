@@ -80,3 +80,7 @@ pub fn doc() -> Result {
 pub fn test() -> Result {
     show(&mut cargo(&["test", "--workspace", "--no-fail-fast"]))
 }
+
+pub fn mutate() -> Result {
+    show(&mut cargo(&["run", "--package", "stridegrad-tests", "--bin", "mutate"]))
+}

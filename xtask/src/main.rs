@@ -26,6 +26,13 @@ struct Step {
     run: fn() -> Result,
 }
 
+/// What is a command but no step of `ci`.
+const OTHERS: &[Step] = &[Step {
+    name: "mutate",
+    about: "faults put into every op are caught by the harness (minutes)",
+    run: command::mutate,
+}];
+
 /// The steps of `ci`, quick ones first.
 const STEPS: &[Step] = &[
     Step { name: "fmt", about: "rustfmt changes nothing", run: command::fmt },
@@ -52,6 +59,10 @@ fn help() {
     for step in STEPS {
         println!("  {:<12} {}", step.name, step.about);
     }
+    println!("\nnot in ci:");
+    for step in OTHERS {
+        println!("  {:<12} {}", step.name, step.about);
+    }
     println!(
         "\nWith CI set in the environment, what is missing on the machine is a failure (but for cargo-deny)."
     );
@@ -61,14 +72,16 @@ fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let chosen: Vec<&Step> = match names.as_slice() {
         [name] if name == "ci" => STEPS.iter().collect(),
-        [_, ..] => match names.iter().map(|n| STEPS.iter().find(|s| s.name == n).ok_or(n)).collect() {
-            Ok(steps) => steps,
-            Err(unknown) => {
-                eprintln!("unknown command {unknown:?}\n");
-                help();
-                return ExitCode::from(2);
+        [_, ..] => {
+            match names.iter().map(|n| STEPS.iter().chain(OTHERS).find(|s| s.name == n).ok_or(n)).collect() {
+                Ok(steps) => steps,
+                Err(unknown) => {
+                    eprintln!("unknown command {unknown:?}\n");
+                    help();
+                    return ExitCode::from(2);
+                }
             }
-        },
+        }
         [] => {
             help();
             return ExitCode::from(2);

@@ -122,6 +122,10 @@ impl Observers {
         lock(&self.list).retain(|(_, o)| !matches!(o, Observer::Hook(i, _) if *i == id));
     }
 
+    pub(crate) fn remove_retained(&self, output: usize) {
+        lock(&self.list).retain(|(k, o)| !(*k == output && matches!(o, Observer::Retain(_))));
+    }
+
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }

@@ -131,6 +131,10 @@ impl Tensor {
         let mut state = lock(&self.0.state);
         if let (Some(slot), Edge::Node(node, k)) = (&state.retained, &edge) {
             node.observers.add(*k, Observer::Retain(slot.clone()));
+            // The gradient kept is that of the latest value alone.
+            if let Some(Edge::Node(old, k)) = &state.edge {
+                old.observers.remove_retained(*k);
+            }
         }
         state.edge = Some(edge);
     }

@@ -216,6 +216,12 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
                 }
             }
         }
+        all.push(Sample::new(
+            "default",
+            class_inputs(&[4, 3]),
+            |t| t[0].try_cross_entropy(&t[1]),
+            |r| reference(&log_softmax(&r[0]), &r[1], false, None, 0.0, Reduction::Mean),
+        ));
         all
     })
     .refusal("a class too large", ErrorKind::Index, || {

@@ -28,6 +28,8 @@ pub(super) struct Facts {
     inputs: Vec<Ref>,
     /// For each input: whether zeros in its place change the result.
     counts: Vec<bool>,
+    /// For each input: whether its elements in the opposite order change the result.
+    directed: Vec<bool>,
     /// For each input: its gradient for some gradients of the outputs, unless it has none or that is zero.
     slopes: Vec<Option<Ref>>,
     /// Whether two inputs can be exchanged, and it matters.
@@ -40,11 +42,13 @@ impl Facts {
         let inputs: Vec<Ref> = sample.inputs.iter().map(|i| reference(i, draw(i, &mut numbers))).collect();
         let mut point = Point::new(sample, &inputs);
         let changed = |inputs: &[Ref]| differ(&(sample.reference)(inputs), &point.outputs);
-        let mut counts = Vec::new();
+        let (mut counts, mut directed) = (Vec::new(), Vec::new());
         for k in 0..inputs.len() {
-            let mut without = inputs.clone();
-            without[k].data.iter_mut().for_each(|v| *v = 0.0);
-            counts.push(changed(&without));
+            let mut other = inputs.clone();
+            other[k].data.reverse();
+            directed.push(changed(&other));
+            other[k].data.iter_mut().for_each(|v| *v = 0.0);
+            counts.push(changed(&other));
         }
         let pairs = (0..inputs.len()).flat_map(|a| (0..a).map(move |b| (b, a)));
         let swap = pairs.into_iter().find(|&(a, b)| {
@@ -65,7 +69,7 @@ impl Facts {
             let slope = Ref::new(&input.sizes, point.gradient(k, &seeds).0);
             slopes.push(Some(slope).filter(|s| s.data.iter().any(|g| g.abs() > 1e-3)));
         }
-        Facts { outputs: point.outputs, inputs, counts, slopes, swap }
+        Facts { outputs: point.outputs, inputs, counts, directed, slopes, swap }
     }
 
     fn counts(&self, k: usize) -> bool {
@@ -146,7 +150,8 @@ fn with_values(t: &Tensor, values: &[f64]) -> Result<Tensor> {
     no_grad(|| out.try_copy_(&line))
 }
 
-fn numeric_layout(t: &Tensor, strides: impl Fn(&Layout) -> Result<Layout>) -> Result<Tensor> {
+/// The tensor read through another layout, if it is another.
+fn relaid(t: &Tensor, strides: impl Fn(&Layout) -> Result<Layout>) -> Result<Tensor> {
     let layout = strides(t.layout())?;
     Ok(if layout == *t.layout() { t.clone() } else { misread(t, layout) })
 }
@@ -284,24 +289,24 @@ pub(super) const FAULTS: &[Fault] = &[
         per_input: true,
         shows: |_, f, k| f.counts(k) && f.inputs[k].data.len() > 1,
         make: |s, _, k| {
-            argument(s, k, |x| numeric_layout(x, |l| Layout::contiguous(l.sizes())?.with_offset(l.offset())))
+            argument(s, k, |x| relaid(x, |l| Layout::contiguous(l.sizes())?.with_offset(l.offset())))
         },
     },
     Fault {
         name: "offset ignored",
         per_input: true,
         shows: |_, f, k| f.counts(k),
-        make: |s, _, k| argument(s, k, |x| numeric_layout(x, |l| l.with_offset(0))),
+        make: |s, _, k| argument(s, k, |x| relaid(x, |l| l.with_offset(0))),
     },
     Fault {
         name: "direction ignored",
         per_input: true,
-        shows: |_, f, k| f.counts(k) && f.inputs[k].data.len() > 1,
+        shows: |_, f, k| f.directed.get(k).is_some_and(|&d| d),
         make: |s, _, k| {
             argument(s, k, |x| {
-                numeric_layout(x, |l| {
+                relaid(x, |l| {
                     let strides: Vec<isize> = l.strides().iter().map(|s| s.abs()).collect();
-                    Layout::new(l.sizes(), &strides, l.offset())
+                    Layout::new(l.sizes(), &strides, l.span().map_or(l.offset(), |(lowest, _)| lowest))
                 })
             })
         },
@@ -371,7 +376,7 @@ pub(super) const FAULTS: &[Fault] = &[
                 }
                 tampered(&y, |g| {
                     let blind = |l: &Layout| Layout::contiguous(l.sizes())?.with_offset(l.offset());
-                    Ok(Some(numeric_layout(g, blind)?))
+                    Ok(Some(relaid(g, blind)?))
                 })
             })
         },
@@ -413,7 +418,7 @@ pub(super) const FAULTS: &[Fault] = &[
         make: |s, _, _| {
             form(s, |own, x, others| {
                 let blind = |l: &Layout| Layout::contiguous(l.sizes())?.with_offset(l.offset());
-                own(&numeric_layout(x, blind)?, others)
+                own(&relaid(x, blind)?, others)
             })
         },
     },

@@ -52,8 +52,9 @@ pub(crate) fn spec() -> OpSpec {
                         inputs,
                         move |t| {
                             let channels: Vec<f64> = (0..sizes[1]).map(|k| k as f64).collect();
-                            let channels =
-                                Tensor::try_from_slice(&channels, [sizes[1]])?.try_to_dtype(t[0].dtype())?;
+                            let channels = Tensor::try_from_slice(&channels, [sizes[1]])?
+                                .try_to_dtype(t[0].dtype())?
+                                .try_to_device(t[0].device())?;
                             let (mean, var) = (channels.try_mul(0.5)?, channels.try_add(1.0)?);
                             let o = if training {
                                 BatchNormOptions::training()
