@@ -1,5 +1,7 @@
 //! Makes mutants of every registered op and runs the harness over them: `cargo xtask mutate [op]`.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use stridegrad_testkit::mutants;
