@@ -104,9 +104,9 @@ fn broadcasting_copies_nothing() {
     assert_eq!(byte_strides(&e), [0, 12, 4]);
     assert!(e.shares_storage(&x));
     let row = Tensor::arange(1000.0).view([1, 1000]);
-    let (expanded, written_out) = (row.expand([32, 1000]), row.expand([32, 1000]).contiguous());
-    assert_eq!((expanded.storage_bytes(), written_out.storage_bytes()), (4000, 32 * 4000));
-    assert_eq!(expanded.to_vec::<f32>(), written_out.to_vec::<f32>());
+    let (expanded, repeated) = (row.expand([32, 1000]), row.repeat([32, 1]));
+    assert_eq!((expanded.storage_bytes(), repeated.storage_bytes()), (4000, 32 * 4000));
+    assert_eq!(expanded.to_vec::<f32>(), repeated.to_vec::<f32>());
 }
 
 #[test]
@@ -144,5 +144,30 @@ fn promotion_of_tensors_and_numbers() {
     let zero_dim = Tensor::scalar(2.0);
     for sum in [&zero_dim + 1, &zero_dim + 1.0f64, &zero_dim + 1.0f32, &zero_dim + 1i64, 1 + &zero_dim] {
         assert_eq!((sum.dtype(), sum.item::<f32>()), (DType::F32, 3.0));
+    }
+}
+
+#[test]
+fn a_convolution_reads_the_strides_it_is_given() {
+    // The same images and weights in both formats, and with gaps: the values are the same, the format of the result is
+    // what the strides suggest.
+    let cl = |t: &Tensor| t.to_format(MemoryFormat::ChannelsLast);
+    let (x, w) =
+        (Tensor::arange(240.0).view([2, 3, 5, 8]) * 0.1, Tensor::arange(54.0).view([2, 3, 3, 3]) * 0.1);
+    let options = stridegrad::Conv2dOptions::new().padding(1);
+    let want = x.conv2d(&w, None, options);
+    assert_eq!(want.suggested_format(), MemoryFormat::Contiguous);
+    let gaps = Tensor::zeros([2, 3, 10, 8]).i(s![.., .., ..;2]).copy_(&x);
+    let backwards = cl(&x.flip(3)).i(s![Ellipsis, ..;-1]);
+    for (x, w, format) in [
+        (&cl(&x), &w, MemoryFormat::ChannelsLast),
+        (&x, &cl(&w), MemoryFormat::ChannelsLast),
+        (&gaps, &w, MemoryFormat::Contiguous),
+        (&backwards, &w, MemoryFormat::Contiguous),
+    ] {
+        let got = x.conv2d(w, None, options);
+        assert_eq!(got.suggested_format(), format);
+        let (got, want) = (got.to_vec::<f32>(), want.to_vec::<f32>());
+        assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs()), "{:?}", x.strides());
     }
 }

@@ -180,7 +180,7 @@ fn view() {
     show!(let x = Tensor::arange(12.0).view([3, 4]));
     show!(let y = x.view([2, 6]));
     show!(y.shares_storage(&x));
-    run!(y.select(0, 0).select(0, 0).fill_(999.0));
+    run!(y.i(s![0, 0]).fill_(999.0));
     describe(&x);
     say("Sizes of 1 come and go. Their strides never change a value.");
     show!(let u = x.unsqueeze(1));
@@ -219,19 +219,19 @@ fn reshape() {
 fn slice() {
     say("A slice moves the offset; a step multiplies the stride.");
     show!(let x = Tensor::arange(12.0).view([3, 4]));
-    show!(let columns = x.slice(1, Some(1), Some(3), 1));
-    show!(let every_other = x.slice(1, None, None, 2));
+    show!(let columns = x.i(s![.., 1..3]));
+    show!(let every_other = x.i(s![.., ..;2]));
     say("A negative step walks backwards: a view with a negative stride, as in NumPy.");
-    show!(let backwards = x.slice(0, None, None, -1));
+    show!(let backwards = x.i(s![..;-1]));
     show!(let all_backwards = x.reversed([0, 1]));
     say("One index takes its dim away.");
-    show!(let row = x.select(0, -1));
+    show!(let row = x.i(s![-1]));
     say("Slices clamp their bounds, as Python's do; narrow and select refuse.");
-    show!(let clamped = x.slice(0, Some(2), Some(100), 1));
+    show!(let clamped = x.i(s![2..100]));
     refused!(x.try_narrow(0, 2, 2));
     refused!(x.try_select(0, 3));
     say("Stepped dims still merge where their strides allow it.");
-    show!(let flat = x.slice(1, None, None, 2).view([6]));
+    show!(let flat = x.i(s![.., ..;2]).view([6]));
 }
 
 fn expand() {
@@ -276,13 +276,13 @@ fn formats() {
 fn writes() {
     say("A write through a view lands in the storage that all views share.");
     show!(let x = Tensor::zeros([3, 4]));
-    run!(x.select(0, 1).fill_(5.0));
-    run!(x.t().select(0, 3).copy_(&Tensor::arange(3.0)));
+    run!(x.i(s![1]).fill_(5.0));
+    run!(x.t().i(s![3]).copy_(&Tensor::arange(3.0)));
     describe(&x);
     say("A write never reads what it has just written: where the source shares cells with the destination, but at
         other positions, it is refused.");
     show!(let a = Tensor::arange(9.0).view([3, 3]));
-    refused!(a.slice(1, Some(1), None, 1).try_copy_(&a.slice(1, None, Some(-1), 1)));
+    refused!(a.i(s![.., 1..]).try_copy_(&a.i(s![.., ..-1])));
     say("A write that would reach one cell twice is refused.");
     refused!(Tensor::ones([3]).expand([2, 3]).try_add_(1.0));
     refused!(Tensor::arange(4.0).as_strided([3, 2], [1, 1], None).try_add_(1.0));
@@ -295,7 +295,7 @@ fn gradients() {
     gradient("x", &x);
     say("A slice reaches its part. What several slices reach adds up.");
     run!(x.zero_grad());
-    run!((x.slice(1, None, None, 2).sum() + x.select(0, 1).sum() * 10.0).backward());
+    run!((x.i(s![.., ..;2]).sum() + x.i(s![1]).sum() * 10.0).backward());
     gradient("x", &x);
     say("The gradients of an expanded dim are summed: each cell gets all that was read from it.");
     run!(x.zero_grad());
@@ -315,8 +315,8 @@ fn in_place() {
     say("A write through a view becomes part of its base's graph, and older views see it.");
     show!(let x = Tensor::arange(4.0).requires_grad_(true));
     show!(let y = &x * 1.0);
-    show!(let older = y.slice(0, Some(2), None, 1));
-    run!(y.slice(0, Some(1), Some(3), 1).mul_(10.0));
+    show!(let older = y.i(s![2..]));
+    run!(y.i(s![1..3]).mul_(10.0));
     describe(&older);
     run!(older.sum().backward());
     gradient("x", &x);
