@@ -117,7 +117,7 @@ impl Program {
             2 => (x.try_add_(0.25), &old + 0.25),
             3 => (x.try_add_(&other.tensor), &old + &operand),
             // The operand is saved: a copy of it, so that it may be written to later.
-            4 => (x.try_mul_(&other.tensor.copy()), &old * &operand),
+            4 => (x.try_mul_(other.tensor.copy()), &old * &operand),
             _ => (x.try_copy_(&other.tensor), operand),
         };
         match done {

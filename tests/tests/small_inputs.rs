@@ -62,8 +62,8 @@ fn t4_softmax_of_a_transposed_matrix() {
 fn t7_a_mask_and_its_transpose() {
     let values = [true, true, false, true];
     let m = Tensor::from_slice(&values, [2, 2]);
-    assert_eq!(m.bitwise_and(&m.t()).to_vec::<bool>(), [true, false, false, true]);
-    assert_eq!(m.logical_and(&m.t()).to_vec::<bool>(), [true, false, false, true]);
+    assert_eq!(m.bitwise_and(m.t()).to_vec::<bool>(), [true, false, false, true]);
+    assert_eq!(m.logical_and(m.t()).to_vec::<bool>(), [true, false, false, true]);
     assert_eq!(m.to_vec::<bool>(), values);
 }
 

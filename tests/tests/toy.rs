@@ -33,6 +33,6 @@ fn a_class_it_lacks_is_an_error_that_names_it() {
     let e = x.try_matmul(&x).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unsupported);
     assert!(e.to_string().contains("the toy backend has no gemm kernel"), "{e}");
-    let e = x.try_add(&Tensor::ones([2, 2])).unwrap_err();
+    let e = x.try_add(Tensor::ones([2, 2])).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Device);
 }

@@ -160,18 +160,22 @@ mod tests {
     #[test]
     fn every_mutant_of_a_well_described_op_is_caught() {
         let survey = survey(&|| op(1.0, true));
-        assert!(survey.survivors.is_empty(), "{}", table(&[survey.clone()]));
+        assert!(survey.survivors.is_empty(), "{}", table(std::slice::from_ref(&survey)));
         assert!(survey.mutants >= 25, "{}", table(&[survey]));
     }
 
     #[test]
     fn a_blind_harness_is_found_out() {
         let survey = survey(&|| op(1e30, false));
-        assert!(survey.survivors.contains(&"result negated".to_owned()), "{}", table(&[survey.clone()]));
+        assert!(
+            survey.survivors.contains(&"result negated".to_owned()),
+            "{}",
+            table(std::slice::from_ref(&survey))
+        );
         assert!(
             survey.survivors.contains(&"a term dropped (input 1)".to_owned()),
             "{}",
-            table(&[survey.clone()])
+            table(std::slice::from_ref(&survey))
         );
         let text = table(&[survey]);
         assert!(text.contains("SURVIVED twice_less: result negated"), "{text}");

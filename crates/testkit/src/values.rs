@@ -32,7 +32,7 @@ impl Numbers {
 
     /// Uniform below `n`.
     pub fn below(&mut self, n: usize) -> usize {
-        ((self.word() >> 32) * n as u64 >> 32) as usize
+        (((self.word() >> 32) * n as u64) >> 32) as usize
     }
 
     /// Values in ±[0.25, 1]: weights that no element can hide behind.

@@ -82,7 +82,7 @@ faces! {
     /// ```
     pub fn pad | try_pad(&self, padding: impl IntoDims, mode: PadMode) -> Tensor {
         let padding = padding.into_dims();
-        if padding.len() % 2 != 0 || padding.len() / 2 > self.dim() {
+        if !padding.len().is_multiple_of(2) || padding.len() / 2 > self.dim() {
             bail!(Argument, "pad", "{} numbers for a tensor of sizes {:?}: a pair for each dim, the last one first",
                 padding.len(), self.sizes());
         }

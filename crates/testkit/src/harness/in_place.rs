@@ -62,7 +62,7 @@ fn written(
     form(&x.tensor, &inputs.tensors()[1..])?;
     let want = points.at(&inputs.refs).outputs.clone();
     let tolerance = Tolerance::of(dtype).times(sample.tolerance);
-    values::values(&[x.tensor.clone()], &want[..1], |_| tolerance)?;
+    values::values(std::slice::from_ref(&x.tensor), &want[..1], |_| tolerance)?;
     if x.tensor.dtype() != dtype {
         wrong!("the target has become {}", x.tensor.dtype());
     }
@@ -100,7 +100,7 @@ fn shared_places(
         Ok(()) => {
             let want = points.at(&inputs.refs).outputs.clone();
             let tolerance = Tolerance::of(dtype).times(sample.tolerance);
-            values::values(&[x.tensor.clone()], &want[..1], |_| tolerance)
+            values::values(std::slice::from_ref(&x.tensor), &want[..1], |_| tolerance)
         }
     }
 }
@@ -166,7 +166,7 @@ fn through_view(
         want[at] = v;
     }
     let tolerance = Tolerance::of(DType::F64).times(sample.tolerance);
-    values::values(&[base.clone()], &[Ref::new(&sizes, want)], |_| tolerance)?;
+    values::values(std::slice::from_ref(&base), &[Ref::new(&sizes, want)], |_| tolerance)?;
 
     let u = numbers.weights(n);
     let seed = Tensor::try_from_slice(&u, [n])?.try_to_device(device)?;

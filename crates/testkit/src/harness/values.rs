@@ -133,7 +133,8 @@ fn wrapped(v: f64, dtype: DType) -> f64 {
 
 /// Whether the layout of the results is laid down.
 pub(crate) fn has_layout(sample: &Sample) -> bool {
-    !sample.is_view && !(sample.may_alias && matches!(sample.layout, ResultLayout::Elementwise))
+    let open = sample.may_alias && matches!(sample.layout, ResultLayout::Elementwise);
+    !sample.is_view && !open
 }
 
 fn layouts(sample: &Sample, inputs: &Inputs, results: &[Tensor]) -> Outcome {

@@ -90,7 +90,9 @@ impl Facts {
 }
 
 fn differ(a: &[Ref], b: &[Ref]) -> bool {
-    let far = |a: &f64, b: &f64| !((a - b).abs() <= 1e-2 * (1.0 + b.abs())) && !(a.is_nan() && b.is_nan());
+    let near =
+        |a: f64, b: f64| a == b || (a - b).abs() <= 1e-2 * (1.0 + b.abs()) || (a.is_nan() && b.is_nan());
+    let far = |a: &f64, b: &f64| !near(*a, *b);
     a.iter().zip(b).any(|(a, b)| a.sizes == b.sizes && a.data.iter().zip(&b.data).any(|(a, b)| far(a, b)))
 }
 
@@ -128,6 +130,8 @@ fn argument(
     Sample { run: Box::new(changed), ..sample }
 }
 
+type Form = dyn Fn(&Tensor, &[Tensor]) -> Result<()> + Send + Sync;
+
 /// Changes the in-place form: `change` gets the form, its target and its operands.
 fn form(
     sample: Sample,
@@ -137,9 +141,7 @@ fn form(
     + 'static,
 ) -> Sample {
     let Sample { in_place, .. } = sample;
-    let in_place = in_place.map(|own| -> Box<dyn Fn(&Tensor, &[Tensor]) -> Result<()> + Send + Sync> {
-        Box::new(move |x, others| change(&*own, x, others))
-    });
+    let in_place = in_place.map(|own| -> Box<Form> { Box::new(move |x, others| change(&*own, x, others)) });
     Sample { in_place, ..sample }
 }
 
