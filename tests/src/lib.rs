@@ -1,6 +1,7 @@
 //! End-to-end tests, and what they share.
 #![forbid(unsafe_code)]
 
+mod documents;
 pub mod nets;
 pub mod reference;
 

@@ -47,7 +47,7 @@ impl Distances {
             .map(|(a, b)| (a - b).abs())
             .fold(0.0, |m: f64, d| if d > m || d.is_nan() { d } else { m });
         let distance = if off == 0.0 { 0.0 } else { off / largest };
-        if !(distance <= self.tolerance) {
+        if distance > self.tolerance || distance.is_nan() {
             self.wrong.push(format!("{name}: {distance:.2e} of its largest magnitude away"));
         }
         if distance > self.farthest.0 {

@@ -26,6 +26,30 @@ fn flat_sizes(x: &Tensor, start: i64, end: i64) -> Result<Vec<i64>> {
     Ok(x.layout().flatten_sizes(start, end)?.iter().map(|&s| s as i64).collect())
 }
 
+impl Tensor {
+    /// In words, whether `sizes` are a view of this tensor: the view's strides, or the dims where its own break.
+    ///
+    /// ```
+    /// use stridegrad_autograd::Tensor;
+    /// let t = Tensor::arange(24.0).view([2, 3, 4]);
+    /// let merged = t.permute([1, 2, 0]).explain_view([12, 2]);
+    /// assert_eq!(merged, "sizes [12, 2] are a view of sizes [3, 4, 2] with strides [4, 1, 12]: strides [1, 12]");
+    /// assert!(t.permute([0, 2, 1]).explain_view([2, 12]).contains("which do not lie one after the other in memory"));
+    /// ```
+    pub fn explain_view(&self, sizes: impl IntoDims) -> String {
+        match self.layout().view(&sizes.into_dims()) {
+            Ok(view) => format!(
+                "sizes {:?} are a view of sizes {:?} with strides {:?}: strides {:?}",
+                view.sizes(),
+                self.sizes(),
+                self.strides(),
+                view.strides()
+            ),
+            Err(e) => e.to_string(),
+        }
+    }
+}
+
 faces! {
     /// The same elements with other sizes, without a copy; one size may be -1. Refused where the strides cannot
     /// express it: the error names the dim where they break.
