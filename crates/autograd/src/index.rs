@@ -125,7 +125,12 @@ macro_rules! s {
     (@ [$($done:tt)*] $e:expr) => { $crate::s!(@ [$($done)* $crate::IndexItem::from($e),]) };
     (@ [$($done:tt)*] $e:expr, $($rest:tt)*) => { $crate::s!(@ [$($done)* $crate::IndexItem::from($e),] $($rest)*) };
     () => { [$crate::IndexItem::from(..); 0] };
-    ($($all:tt)+) => { $crate::s!(@ [] $($all)+) };
+    ($($all:tt)+) => {{
+        // `3..0` with a negative step is a slice here, not an empty range.
+        #[allow(clippy::reversed_empty_ranges)]
+        let items = $crate::s!(@ [] $($all)+);
+        items
+    }};
 }
 
 /// How many dims a place takes.

@@ -358,7 +358,7 @@ fn a_thousand_selects_fill_one_gradient() {
     let x = Tensor::zeros([1024, 8, 16]).requires_grad_(true);
     let mut loss = Tensor::zeros(()).add(0.0);
     for k in 0..1024 {
-        loss = loss + x.select(0, k).sum();
+        loss = &loss + x.select(0, k).sum();
     }
     let before = zeroed();
     loss.backward();

@@ -24,9 +24,9 @@ fn right_gradients_pass_in_every_layout() {
         let (x, row) = (six(), leaf(&[1.0, -2.0, 0.5], &[3]));
         gradcheck(|t| &t[0] * &t[1] + t[0].exp(), &[x.clone(), row.clone()], options).unwrap();
         gradgradcheck(|t| &t[0] * &t[1] * &t[0], &[x.clone(), row], options).unwrap();
-        gradcheck(|t| t[0].sum_dims(0, false), &[x.clone()], options).unwrap();
+        gradcheck(|t| t[0].sum_dims(0, false), std::slice::from_ref(&x), options).unwrap();
         gradcheck(|t| t[0].t().reshape([6]), &[x.t().detach().requires_grad_(true)], options).unwrap();
-        gradcheck(|t| vec![t[0].exp(), -&t[0]], &[x.clone()], options).unwrap();
+        gradcheck(|t| vec![t[0].exp(), -&t[0]], std::slice::from_ref(&x), options).unwrap();
         gradcheck(|t| t[0].try_select(1, -1), &[x], options).unwrap();
     }
     let image = leaf(&(0..24).map(|i| 0.1 * f64::from(i) - 1.0).collect::<Vec<_>>(), &[2, 3, 2, 2]);
@@ -60,7 +60,8 @@ fn an_input_that_gets_no_gradient_is_found() {
     let (x, y) = (six(), six());
     let text = message(gradcheck(|t| &t[0] + &t[1].detach(), &[x.clone(), y], GradcheckOptions::default()));
     assert!(text.contains("input 1 at [0, 0]") && text.contains("gets no gradient"), "{text}");
-    let text = message(gradcheck(|t| t[0].detach().exp(), &[x.clone()], GradcheckOptions::default()));
+    let text =
+        message(gradcheck(|t| t[0].detach().exp(), std::slice::from_ref(&x), GradcheckOptions::default()));
     assert!(text.contains("gets no gradient"), "{text}");
     // No gradient is right where nothing changes.
     let zeros = |t: &[Tensor]| t[0].detach() * 0.0;

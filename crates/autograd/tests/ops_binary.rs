@@ -82,9 +82,9 @@ fn floor_division_and_remainders() {
 #[test]
 fn comparisons_promote() {
     assert_eq!(tensor![1, 2].lt(1.5).to_vec::<bool>(), [true, false]);
-    assert_eq!(Tensor::from([255u8]).gt(&Tensor::from([-1i8])).to_vec::<bool>(), [true]);
+    assert_eq!(Tensor::from([255u8]).gt(Tensor::from([-1i8])).to_vec::<bool>(), [true]);
     // Compared as integers: in f32 they would be equal.
-    assert_eq!(tensor![16_777_217i64].eq(&tensor![16_777_216i64]).to_vec::<bool>(), [false]);
+    assert_eq!(tensor![16_777_217i64].eq(tensor![16_777_216i64]).to_vec::<bool>(), [false]);
     let nan = v(&[NAN]);
     let all: Vec<bool> = [nan.eq(&nan), nan.lt(&nan), nan.le(&nan), nan.gt(&nan), nan.ge(&nan), nan.ne(&nan)]
         .iter()
@@ -152,5 +152,5 @@ fn in_place_subtraction_and_division() {
     close(&b.grad().unwrap().to_vec(), &[-3.0 / 16.0 - 2.0], 1e-15);
     // Narrow destinations keep their dtype.
     let h = tensor![1.0, 2.0].to_dtype(DType::F16);
-    assert_eq!(h.sub_(&v(&[0.5, 0.5])).dtype(), DType::F16);
+    assert_eq!(h.sub_(v(&[0.5, 0.5])).dtype(), DType::F16);
 }
