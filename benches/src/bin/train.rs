@@ -25,7 +25,7 @@ impl Forward for LeNet {
 fn main() {
     let mut rows = Vec::new();
     for (name, format) in [("nchw", MemoryFormat::Contiguous), ("nhwc", MemoryFormat::ChannelsLast)] {
-        let init = &mut Init::new().seed(0);
+        let init = &mut Init::cpu().seed(0);
         let net = LeNet {
             conv1: Conv2d::builder(1, 6, 5).build(init),
             conv2: Conv2d::builder(6, 16, 5).build(init),
@@ -45,7 +45,11 @@ fn main() {
             loss.item::<f32>();
         };
         let seconds = stridegrad_benches::median(3.0, step);
-        println!("train lenet stridegrad-{name} {:9.1} img/s  median {:.3} ms", 64.0 / seconds, seconds * 1e3);
+        println!(
+            "train lenet stridegrad-{name} {:9.1} img/s  median {:.3} ms",
+            64.0 / seconds,
+            seconds * 1e3
+        );
         rows.push((format!("lenet_{name}"), 64.0 / seconds));
     }
     stridegrad_benches::print_json(&rows);

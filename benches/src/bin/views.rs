@@ -12,7 +12,9 @@ const KINDS: [(&str, Pieces); 6] = [
     ("unbind", |x| x.unbind(0)),
     ("split", |x| x.split(1, 0)),
     ("stepped", |x| (0..x.sizes()[0] as i64).map(|i| x.slice(0, Some(i), Some(i + 1), 3)).collect()),
-    ("nested", |x| (0..x.sizes()[0] as i64).map(|i| x.transpose(1, 2).narrow(0, i, 1).select(0, 0).t()).collect()),
+    ("nested", |x| {
+        (0..x.sizes()[0] as i64).map(|i| x.transpose(1, 2).narrow(0, i, 1).select(0, 0).t()).collect()
+    }),
 ];
 
 fn main() {
@@ -38,7 +40,11 @@ fn main() {
             stridegrad::reset_memory_stats(Device::CPU);
             step();
             let zeroed = stridegrad::memory_stats(Device::CPU).zeroed as f64 / 1e6;
-            println!("{:24} {ms:10.2} {zeroed:16.2} {:14.2}", format!("{kind} x {n}"), (n * 64 * 128 * 4) as f64 / 1e6);
+            println!(
+                "{:24} {ms:10.2} {zeroed:16.2} {:14.2}",
+                format!("{kind} x {n}"),
+                (n * 64 * 128 * 4) as f64 / 1e6
+            );
             rows.push((format!("{kind}_{n}"), ms));
         }
     }

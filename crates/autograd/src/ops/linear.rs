@@ -1,6 +1,6 @@
 //! The affine map of a linear layer.
 
-use stridegrad_core::{ErrorKind, Result, bail, exec};
+use stridegrad_core::{Result, bail, exec};
 
 use super::add::ADD;
 use super::matmul::{check_dtypes, product, rows};
@@ -84,6 +84,7 @@ faces! {
 #[cfg(feature = "testkit")]
 pub(crate) fn spec() -> crate::spec::OpSpec {
     use crate::spec::*;
+    use stridegrad_core::ErrorKind;
     let reference = |r: &[Ref]| {
         let (x, w) = (&r[0], &r[1]);
         let n = x.sizes.len();
