@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use stridegrad_core::{Array, DType, Device, Element, Error, ErrorKind, Layout, MemoryFormat, Result, bail};
 
 use crate::faces::faces;
-use crate::graph::{Edge, Geometry, Hook, Kind, Leaf, Node, Observer, ViewCell, lock};
+use crate::graph::{Edge, Geometry, Hook, Kind, Leaf, Node, Observer, SavedState, ViewCell, lock};
 
 /// A strided n-d array with gradients: the one type users meet.
 ///
@@ -64,7 +64,7 @@ impl Cut {
         Cut { parent, make: Box::new(make), cached: Mutex::new(None) }
     }
 
-    fn edge(&self) -> Option<Edge> {
+    fn edge(&self, view: &Array) -> Option<Edge> {
         let from = self.parent.edge()?.node().seq;
         let mut cached = lock(&self.cached);
         if let Some((seq, edge)) = &*cached
@@ -72,10 +72,27 @@ impl Cut {
         {
             return Some(edge.clone());
         }
-        let edge = (self.make)(&self.parent).ok()??;
+        let edge = match (self.make)(&self.parent) {
+            Ok(edge) => edge?,
+            // Reading an edge cannot fail; the failure belongs to the backward pass that would go through it.
+            Err(e) => failing_edge(&self.parent, view, e)?,
+        };
         *cached = Some((from, edge.clone()));
         Some(edge)
     }
+}
+
+/// An edge whose backward reports why the real one could not be made.
+fn failing_edge(parent: &Tensor, view: &Array, error: Error) -> Option<Edge> {
+    let geometry = Geometry::of(view).ok()?;
+    let (kind, text) = (error.kind(), error.to_string());
+    let kind = Kind::Op {
+        backward: Box::new(move |_, _| Err(Error::new(kind, "backward", text.clone()))),
+        saved: Mutex::new(SavedState::nothing()),
+        in_place: false,
+    };
+    let node = Node::new("view", vec![parent.edge()], vec![geometry], kind);
+    Some(Edge::Node(Arc::new(node), 0))
 }
 
 /// What a view inherits to the views of it.
@@ -117,7 +134,7 @@ impl Tensor {
     pub(crate) fn edge(&self) -> Option<Edge> {
         let Some(view) = self.as_view() else { return lock(&self.0.state).edge.clone() };
         match &view.place {
-            Place::Cut(cut) => cut.edge(),
+            Place::Cut(cut) => cut.edge(&self.0.array),
             Place::Window(cell) => match view.base.edge()? {
                 Edge::Node(base, output) => Some(Edge::View { cell: cell.clone(), base, output }),
                 // A base that is itself a cut view has an ordinary node: never a view edge.
