@@ -2,7 +2,7 @@
 
 use stridegrad_core::{CallerScope, Error, ErrorKind, Result};
 
-use crate::engine::{self, BackwardOptions};
+use crate::engine::{self, BackwardOptions, GradOptions};
 use crate::faces::faces;
 use crate::{Operand, Tensor};
 
@@ -39,7 +39,8 @@ faces! {
 }
 
 /// The gradients of `outputs` with respect to `inputs` (leaves, views or results of ops), without touching
-/// [`Tensor::grad`]. `None` for an input that the outputs do not depend on.
+/// [`Tensor::grad`]. For an input that the outputs do not depend on: `None` with [`BackwardOptions`], and what
+/// [`GradOptions`] say with those.
 ///
 /// ```
 /// use stridegrad_autograd::{BackwardOptions, Tensor, grad};
@@ -56,11 +57,11 @@ pub fn grad(
     outputs: &[&Tensor],
     inputs: &[&Tensor],
     grads: Option<&[&Tensor]>,
-    options: BackwardOptions,
+    options: impl Into<GradOptions>,
 ) -> Result<Vec<Option<Tensor>>> {
     let caller = std::panic::Location::caller();
     let _scope = CallerScope::enter(caller);
-    engine::grad(outputs, inputs, grads, options).map_err(|e| e.at(caller))
+    engine::grad(outputs, inputs, grads, options.into()).map_err(|e| e.at(caller))
 }
 
 macro_rules! operators {

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use stridegrad_core::{Array, Error, ErrorKind, Layout, Result, bail, exec};
 
-use crate::graph::{Ctx, Edge, Geometry, Kind, Leaf, Node, Observer, SavedState, ViewCell, lock};
+use crate::graph::{
+    Ctx, Edge, Geometry, Kind, Leaf, Node, Observer, SavedState, ViewCell, gradient_layout, lock,
+};
 use crate::transfer::{self, sum_repeats, transfer_sum};
 use crate::{GradMode, Tensor};
 
@@ -96,6 +98,28 @@ pub struct BackwardOptions {
     pub create_graph: bool,
 }
 
+/// How [`grad`](crate::grad) treats the graph and inputs that the outputs do not depend on.
+///
+/// The default is PyTorch's: such an input is an error. [`BackwardOptions`] given in its place allow it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradOptions {
+    /// Keep what the nodes saved, so that a second backward can run. Implied by `create_graph`.
+    pub retain_graph: bool,
+    /// Record the gradients' own graph, for derivatives of derivatives.
+    pub create_graph: bool,
+    /// `None` for an input that the outputs do not depend on, instead of an error.
+    pub allow_unused: bool,
+    /// Zeros for such an input, instead of `None` or an error.
+    pub materialize_grads: bool,
+}
+
+impl From<BackwardOptions> for GradOptions {
+    fn from(o: BackwardOptions) -> GradOptions {
+        let BackwardOptions { retain_graph, create_graph } = o;
+        GradOptions { retain_graph, create_graph, allow_unused: true, materialize_grads: false }
+    }
+}
+
 /// Checks the seeds of a pass: one gradient an output, of its very sizes; none only for a single element.
 fn seeds(op: &'static str, outputs: &[&Tensor], grads: Option<&[&Tensor]>) -> Result<Vec<(Edge, Tensor)>> {
     if let Some(g) = grads
@@ -163,10 +187,11 @@ pub(crate) fn grad(
     outputs: &[&Tensor],
     inputs: &[&Tensor],
     grads: Option<&[&Tensor]>,
-    options: BackwardOptions,
+    options: GradOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let seeds = seeds("grad", outputs, grads)?;
-    let mut pass = Pass::new(options);
+    let GradOptions { retain_graph, create_graph, .. } = options;
+    let mut pass = Pass::new(BackwardOptions { retain_graph, create_graph });
     let mut keys = Vec::new();
     for (i, t) in inputs.iter().enumerate() {
         let Some(edge) = t.edge() else {
@@ -177,7 +202,24 @@ pub(crate) fn grad(
     }
     pass.useful = Some(useful(&seeds, &pass.captures));
     let captured = pass.run(seeds)?;
-    Ok(keys.iter().map(|k| captured.get(k).cloned().flatten()).collect())
+    let found = keys.iter().map(|k| captured.get(k).cloned().flatten());
+    found
+        .zip(inputs)
+        .enumerate()
+        .map(|(i, (g, t))| match g {
+            None if options.materialize_grads => {
+                let layout = gradient_layout(t.layout())?;
+                Ok(Some(Tensor::from_array(Array::zeros(layout, t.dtype(), t.device())?)))
+            }
+            None if !options.allow_unused => Err(Error::new(
+                ErrorKind::Autograd,
+                "grad",
+                format!("input {i}, of sizes {:?}, appears to not have been used in the graph", t.sizes()),
+            )
+            .hint("set allow_unused for None, or materialize_grads for zeros")),
+            g => Ok(g),
+        })
+        .collect()
 }
 
 /// The nodes from which a capture can be reached. Nodes are visited oldest first, so one sweep is enough.
@@ -356,7 +398,13 @@ impl Pass {
         }
         match &node.kind {
             Kind::Leaf(leaf) => match grads.pop().flatten() {
-                Some(g) if self.useful.is_none() => accumulate(leaf, &node.outputs[0], g, self.create_graph),
+                Some(g) if self.useful.is_none() => {
+                    accumulate(leaf, &node.outputs[0], g, self.create_graph)?;
+                    // Outside the lock: a hook may register or remove hooks.
+                    let hooks = lock(&leaf.hooks).clone();
+                    hooks.iter().for_each(|(_, hook)| hook());
+                    Ok(())
+                }
                 _ => Ok(()),
             },
             Kind::Op { backward, saved, .. } => {
@@ -387,6 +435,9 @@ impl Pass {
                 }
                 drop(values);
                 drop(grads);
+                if crate::is_anomaly_enabled() {
+                    look_for_nan(&node, &outs)?;
+                }
                 self.distribute(&node, outs)
             }
         }
@@ -410,6 +461,27 @@ impl Pass {
         }
         Ok(())
     }
+}
+
+/// Anomaly mode: an error if a node's backward made a NaN.
+fn look_for_nan(node: &Node, outs: &[Option<Tensor>]) -> Result<()> {
+    let _mode = GradMode::set(false);
+    for (i, g) in outs.iter().enumerate() {
+        let Some(g) = g.as_ref().filter(|g| g.numel() > 0) else { continue };
+        if g.try_isnan()?.try_any()?.try_item::<bool>()? {
+            let text = format!(
+                "the backward of {} returned nan values in the gradient of its input {i}",
+                node.whence()
+            );
+            let e = Error::new(ErrorKind::Autograd, "backward", text)
+                .hint("look at this op's inputs and at the gradient it got");
+            return Err(match node.caller {
+                Some(c) => e.at(c),
+                None => e,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Adds a contribution to a slot: for the window `at` of the value's gradient, or for all of it.

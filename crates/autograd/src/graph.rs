@@ -151,6 +151,9 @@ impl Observers {
 #[derive(Default)]
 pub(crate) struct Leaf {
     pub(crate) grad: Mutex<Option<Tensor>>,
+    /// What runs after a backward has added to `grad`, in registration order.
+    #[allow(clippy::type_complexity)]
+    pub(crate) hooks: Mutex<Vec<(u64, Arc<dyn Fn() + Send + Sync>)>>,
 }
 
 /// The backward function of an op: the gradients of its inputs from those of its outputs.

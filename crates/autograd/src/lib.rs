@@ -6,6 +6,7 @@
 
 mod backward;
 mod create;
+mod custom;
 mod display;
 mod engine;
 mod faces;
@@ -24,12 +25,15 @@ mod transfer;
 mod view;
 
 pub use backward::grad;
-pub use engine::BackwardOptions;
+pub use custom::{BackwardContext, CustomFunction, ForwardContext};
+pub use engine::{BackwardOptions, GradOptions};
 pub use gradcheck::{GradcheckOptions, Outputs, gradcheck, gradgradcheck};
 pub use graph::Hook;
 pub use index::{Ellipsis, IndexItem, NewAxis};
 pub use literal::Nested;
-pub use mode::{GradMode, enable_grad, is_grad_enabled, no_grad};
+pub use mode::{
+    AnomalyMode, GradMode, detect_anomaly, enable_grad, is_anomaly_enabled, is_grad_enabled, no_grad,
+};
 pub use operand::Operand;
 pub use ops::options::*;
 pub use stridegrad_cpu::map_kernel;

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };
+    static ANOMALY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether ops on this thread record what backward needs. Threads start with `true`.
@@ -48,4 +49,37 @@ pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
 pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     let _mode = GradMode::set(true);
     f()
+}
+
+/// Looks for NaN in every result of backward on this thread while it lives: see [`detect_anomaly`].
+#[must_use = "detection ends when the guard is dropped"]
+pub struct AnomalyMode {
+    before: bool,
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Drop for AnomalyMode {
+    fn drop(&mut self) {
+        ANOMALY.with(|a| a.set(self.before));
+    }
+}
+
+/// While the guard lives, a backward pass on this thread that makes a NaN is an error: it names the op whose backward
+/// made it and the line of the forward call. Every gradient is read once more for that.
+///
+/// ```
+/// use stridegrad_autograd::{Tensor, detect_anomaly};
+/// let x = Tensor::zeros([1]).requires_grad_(true);
+/// let y = x.sqrt().mul(0.0); // 0 / 0 in backward
+/// let _guard = detect_anomaly();
+/// let error = y.sum().try_backward().unwrap_err();
+/// assert!(error.message().contains("sqrt called at"));
+/// ```
+pub fn detect_anomaly() -> AnomalyMode {
+    AnomalyMode { before: ANOMALY.with(|a| a.replace(true)), _not_send: PhantomData }
+}
+
+/// Whether [`detect_anomaly`] is on for this thread.
+pub fn is_anomaly_enabled() -> bool {
+    ANOMALY.with(Cell::get)
 }

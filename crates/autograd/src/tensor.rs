@@ -389,8 +389,7 @@ faces! {
     /// Calls `hook` with this tensor's gradient on every backward, once the gradient is complete; what it returns
     /// replaces the gradient. Hooks run in the order they were registered.
     pub fn register_hook | try_register_hook(&self, hook: impl Fn(&Tensor) -> Option<Tensor> + Send + Sync + 'static) -> HookHandle {
-        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = next_hook();
         let hook: Arc<Hook> = Arc::new(hook);
         let observer = Observer::Hook(id, hook);
         let place = match self.edge() {
@@ -407,6 +406,40 @@ faces! {
         Ok(HookHandle { place, id })
     }
 
+    /// Calls `hook` with this leaf after each backward that added to its gradient: to step an optimizer, and drop the
+    /// gradient, while backward still runs. Panics for a tensor that is no leaf or requires no grad.
+    ///
+    /// ```
+    /// use stridegrad_autograd::Tensor;
+    /// let w = Tensor::ones([2]).requires_grad_(true);
+    /// w.register_post_accumulate_grad_hook(|w| {
+    ///     w.sub_(&w.grad().unwrap().mul(0.5)); // backward records nothing: writing a leaf is fine
+    ///     w.zero_grad();
+    /// });
+    /// w.sum().backward();
+    /// assert_eq!(w.to_vec::<f32>(), [0.5, 0.5]);
+    /// assert!(w.grad().is_none());
+    /// ```
+    pub fn register_post_accumulate_grad_hook | try_register_post_accumulate_grad_hook(
+        &self,
+        hook: impl Fn(&Tensor) + Send + Sync + 'static,
+    ) -> HookHandle {
+        let op = "register_post_accumulate_grad_hook";
+        let Some(leaf) = self.leaf().filter(|_| self.is_leaf() && self.requires_grad()) else {
+            bail!(Autograd, op, "post accumulate grad hooks cannot be registered on non-leaf tensors, or without requires_grad");
+        };
+        let id = next_hook();
+        // Weak: the leaf's slot must not keep its tensor alive.
+        let tensor = Arc::downgrade(&self.0);
+        let run = move || {
+            if let Some(inner) = tensor.upgrade() {
+                hook(&Tensor(inner));
+            }
+        };
+        lock(&leaf.hooks).push((id, Arc::new(run)));
+        Ok(HookHandle { place: HookPlace::Leaf(leaf), id })
+    }
+
     /// The one value of a tensor with one element. Panics if there are more, or if the dtype is another.
     pub fn item_f64 | try_item_f64(&self) -> f64 {
         if self.numel() != 1 {
@@ -419,6 +452,12 @@ faces! {
 enum HookPlace {
     Node(Arc<Node>),
     Cell(Arc<ViewCell>),
+    Leaf(Arc<Leaf>),
+}
+
+fn next_hook() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A registered hook; dropping the handle keeps the hook.
@@ -433,6 +472,7 @@ impl HookHandle {
         match self.place {
             HookPlace::Node(n) => n.observers.remove_hook(self.id),
             HookPlace::Cell(c) => c.observers.remove_hook(self.id),
+            HookPlace::Leaf(l) => lock(&l.hooks).retain(|(id, _)| *id != self.id),
         }
     }
 }
