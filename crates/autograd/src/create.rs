@@ -19,6 +19,15 @@ pub(crate) fn sizes_arg(op: &'static str, sizes: impl IntoDims) -> Result<Vec<us
         .collect()
 }
 
+/// An empty list with room for `n` elements.
+pub(crate) fn reserved<T>(op: &'static str, n: usize) -> Result<Vec<T>> {
+    let mut v = Vec::new();
+    v.try_reserve_exact(n).map_err(|e| {
+        Error::new(ErrorKind::OutOfMemory, op, format!("{n} elements do not fit in memory")).because(e)
+    })?;
+    Ok(v)
+}
+
 fn default_device() -> Device {
     stridegrad_cpu::register();
     Device::CPU
@@ -32,7 +41,9 @@ fn full(
     device: Device,
 ) -> Result<Tensor> {
     let layout = Layout::contiguous(&sizes_arg(op, sizes)?)?;
-    Ok(Tensor::from_array(if value == Scalar::Float(0.0) {
+    // Zeroed memory is 0.0, not -0.0.
+    let zeros = matches!(value, Scalar::Float(v) if v.to_bits() == 0);
+    Ok(Tensor::from_array(if zeros {
         Array::zeros(layout, dtype, device)?
     } else {
         exec::full(layout, value, dtype, device)?
@@ -111,7 +122,8 @@ static_faces! {
         let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
         // From both ends, as PyTorch does: the last value is `end` itself.
         let at = |i: usize| if i < steps / 2 || steps == 1 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 };
-        let values: Vec<f32> = (0..steps).map(|i| at(i) as f32).collect();
+        let mut values: Vec<f32> = reserved("linspace", steps)?;
+        values.extend((0..steps).map(|i| at(i) as f32));
         Tensor::try_from_slice(&values, [steps])
     }
 
@@ -133,14 +145,7 @@ fn arange(start: Scalar, end: Scalar, step: Scalar) -> Result<Tensor> {
         let n = (b as i128 - a as i128).unsigned_abs().div_ceil(s.unsigned_abs() as u128);
         let n = usize::try_from(n).ok().filter(|&n| n <= isize::MAX as usize / 8);
         let Some(n) = n else { return err(format!("{a}..{b} by {s} has too many elements")) };
-        let mut v: Vec<i64> = Vec::new();
-        if v.try_reserve_exact(n).is_err() {
-            return Err(Error::new(
-                ErrorKind::OutOfMemory,
-                "arange",
-                format!("{n} elements do not fit in memory"),
-            ));
-        }
+        let mut v: Vec<i64> = reserved("arange", n)?;
         v.extend((0..n).map(|i| a.wrapping_add(s.wrapping_mul(i as i64))));
         return Tensor::try_from_slice(&v, [n]);
     }
@@ -152,14 +157,7 @@ fn arange(start: Scalar, end: Scalar, step: Scalar) -> Result<Tensor> {
     if n > isize::MAX as f64 / 8.0 {
         return err(format!("{a}..{b} by {s} has too many elements"));
     }
-    let mut v: Vec<f32> = Vec::new();
-    if v.try_reserve_exact(n as usize).is_err() {
-        return Err(Error::new(
-            ErrorKind::OutOfMemory,
-            "arange",
-            format!("{n} elements do not fit in memory"),
-        ));
-    }
+    let mut v: Vec<f32> = reserved("arange", n as usize)?;
     v.extend((0..n as usize).map(|i| (a + s * i as f64) as f32));
     Tensor::try_from_slice(&v, [v.len()])
 }

@@ -6,7 +6,7 @@ use stridegrad_core::kernel::Distribution;
 use stridegrad_core::{DType, Device, Error, ErrorKind, Generator, IntoDims, Layout, Result, exec};
 
 use crate::Tensor;
-use crate::create::sizes_arg;
+use crate::create::{reserved, sizes_arg};
 use crate::faces::static_faces;
 
 /// The generator that random ops without one of their own draw from. Seed 0 until [`manual_seed`].
@@ -88,7 +88,8 @@ static_faces! {
 
     /// A random permutation of `0..n`, `i64`.
     pub fn randperm | try_randperm(n: usize, generator: &Generator) -> Tensor {
-        let mut v: Vec<i64> = (0..n as i64).collect();
+        let mut v: Vec<i64> = reserved("randperm", n)?;
+        v.extend(0..n as i64);
         let mut words = vec![0u64; 1];
         let stream = generator.stream(n, true);
         // Fisher-Yates; step i draws from its own counter.

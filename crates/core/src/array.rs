@@ -122,7 +122,7 @@ impl Array {
                     layout.offset(),
                     self.dtype,
                     self.dtype.size(),
-                    (hi + 1) * self.dtype.size(),
+                    (hi as u128 + 1) * self.dtype.size() as u128,
                     self.storage.bytes()
                 ),
             ));

@@ -7,6 +7,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
+use stridegrad_core::{Error, ErrorKind, Result};
+
 const ALIGN: usize = 64;
 /// Readable bytes after the end, so that a full vector may be loaded at the last element.
 const SLACK: usize = 256;
@@ -20,15 +22,15 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn new(bytes: usize) -> Buffer {
+    fn new(bytes: usize) -> Result<Buffer> {
+        let failed =
+            || Error::new(ErrorKind::OutOfMemory, "scratch", format!("no {bytes} bytes of working memory"));
         // Powers of two, so that buffers of similar calls serve one another.
-        let bytes = bytes.saturating_add(SLACK).checked_next_power_of_two().unwrap_or(usize::MAX).max(4096);
-        let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else {
-            handle_alloc_error(Layout::new::<u8>())
-        };
+        let size = bytes.saturating_add(SLACK).checked_next_power_of_two().ok_or_else(failed)?.max(4096);
+        let layout = Layout::from_size_align(size, ALIGN).map_err(|_| failed())?;
         // SAFETY: the layout has a non-zero size.
-        let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        Buffer { ptr, layout }
+        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
+        Ok(Buffer { ptr, layout })
     }
 }
 
@@ -44,8 +46,17 @@ thread_local! {
 }
 
 /// Calls `f` with `len` elements of 64-byte aligned, initialised memory of arbitrary content; up to 256 bytes after
-/// the end may be read. `T` must allow any bit pattern (the numeric types do).
+/// the end may be read. `T` must allow any bit pattern (the numeric types do). For a few MiB at most: aborts if the
+/// system has not got them.
 pub(crate) fn with_scratch<T: Copy, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> R {
+    match try_with_scratch(len, f) {
+        Ok(r) => r,
+        Err(_) => handle_alloc_error(Layout::array::<T>(len).unwrap_or(Layout::new::<T>())),
+    }
+}
+
+/// [`with_scratch`] for sizes that grow with an operand's. `OutOfMemory` if the system has not got them.
+pub(crate) fn try_with_scratch<T: Copy, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> Result<R> {
     let bytes = len.saturating_mul(size_of::<T>());
     let buffer = FREE
         .with_borrow_mut(|free| {
@@ -53,7 +64,7 @@ pub(crate) fn with_scratch<T: Copy, R>(len: usize, f: impl FnOnce(*mut T) -> R) 
             let best = (0..free.len()).filter(|&i| fits(&free[i])).min_by_key(|&i| free[i].layout.size());
             best.map(|i| free.swap_remove(i))
         })
-        .unwrap_or_else(|| Buffer::new(bytes));
+        .map_or_else(|| Buffer::new(bytes), Ok)?;
     struct Return(Option<Buffer>);
     impl Drop for Return {
         fn drop(&mut self) {
@@ -74,7 +85,7 @@ pub(crate) fn with_scratch<T: Copy, R>(len: usize, f: impl FnOnce(*mut T) -> R) 
     }
     let ptr = buffer.ptr.as_ptr().cast::<T>();
     let _return = Return(Some(buffer));
-    f(ptr)
+    Ok(f(ptr))
 }
 
 #[cfg(test)]
@@ -89,6 +100,14 @@ mod tests {
                 assert_eq!((a as usize % ALIGN, b as usize % ALIGN), (0, 0));
             });
         });
+    }
+
+    #[test]
+    fn too_much_is_an_error() {
+        for len in [1 << 44, usize::MAX / 8, usize::MAX] {
+            let e = try_with_scratch::<f64, ()>(len, |_| ()).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::OutOfMemory);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::gemm::{self, Float, HalfElement, Mat, MatMut};
 use crate::loops::copy::copy;
 use crate::loops::elem::Compute;
 use crate::loops::{Raw, View};
-use crate::scratch::with_scratch;
+use crate::scratch::try_with_scratch;
 
 fn address<T>(v: &View<'_>) -> *mut T {
     v.raw.ptr().cast::<T>().wrapping_add(v.layout.offset())
@@ -26,21 +26,21 @@ fn strides<const N: usize>(op: &'static str, v: &View<'_>) -> Result<[isize; N]>
 /// Runs `f` on a dense copy of `v` in the compute type, in the order of its strides.
 fn widened<C: Compute, R>(v: View<'_>, f: impl FnOnce(View<'_>) -> Result<R>) -> Result<R> {
     let layout = v.layout.dense_like();
-    with_scratch(layout.numel(), |p: *mut C| {
+    try_with_scratch(layout.numel(), |p: *mut C| {
         let wide = View { raw: Raw::new(p, C::DTYPE), layout: &layout };
         copy(wide, v)?;
         f(wide)
-    })
+    })?
 }
 
 /// Runs `f` on scratch shaped like `v`, then converts it into `v`.
 fn narrowed<C: Compute>(v: View<'_>, f: impl FnOnce(View<'_>) -> Result<()>) -> Result<()> {
     let layout = v.layout.dense_like();
-    with_scratch(layout.numel(), |p: *mut C| {
+    try_with_scratch(layout.numel(), |p: *mut C| {
         let wide = View { raw: Raw::new(p, C::DTYPE), layout: &layout };
         f(wide)?;
         copy(v, wide)
-    })
+    })?
 }
 
 /// `dst = a b`, all of rank 3, equal batch sizes, one dtype.

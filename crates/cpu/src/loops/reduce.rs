@@ -39,6 +39,10 @@ pub(crate) fn reduce(
 
 /// Fewer tasks than this are not enough: the reduced dims are then split, if there is enough of them.
 const FEW_TASKS: usize = 16;
+/// The most parts, about, that one result is folded from, so that the partial results of an expanded tensor of any size
+/// stay few.
+const MAX_FOLD_PARTS: usize = 1 << 20;
+
 /// The most parts that a column reduction is split into.
 const MAX_PARTS: usize = 64;
 /// Column reductions of more results than this are not split: there is enough to do anyway.
@@ -91,6 +95,11 @@ fn reduce_as<C: Compute>(kernel: &ReduceKernel, dims: &[bool], dst: View<'_>, sr
         job.by_folds();
     }
     Ok(())
+}
+
+/// How the elements of one result are cut into parts.
+fn fold_parts(rows: usize, len: usize) -> Chunks {
+    Chunks::of(rows, len, 1, CHUNK.max((rows * len).div_ceil(MAX_FOLD_PARTS)))
 }
 
 impl<C: Compute> Job<C> {
@@ -180,7 +189,7 @@ impl<C: Compute> Job<C> {
 
     /// Partial results of chunks, then folds of those.
     fn by_split_folds(&self) {
-        let (results, parts) = (self.results(), self.reduced.chunks(1));
+        let (results, parts) = (self.results(), fold_parts(self.reduced.rows(), self.reduced.len()));
         let count = parts.count();
         with_scratch(results * count, |partial: *mut C| {
             let partial = Ptr::new(partial);
@@ -442,5 +451,18 @@ impl<C: Compute> Job<C> {
             }
             acc2.as_ptr().copy_to_nonoverlapping(out, width);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_fold_stay_few() {
+        for (rows, len) in [(1, 1 << 60), (1 << 60, 1), (1 << 30, 1 << 30), (3, (1 << 50) + 1)] {
+            assert!(fold_parts(rows, len).count() <= 2 * MAX_FOLD_PARTS, "{rows} x {len}");
+        }
+        assert_eq!(fold_parts(100, 5000).count(), Chunks::new(100, 5000, 1).count());
     }
 }
