@@ -1,6 +1,7 @@
 //! End-to-end tests, and what they share.
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 mod documents;
 pub mod nets;
 pub mod reference;

@@ -7,6 +7,8 @@ use crate::faces::faces;
 stridegrad_cpu::map_kernel! {
     static ISNAN("isnan") = |[x], []| E::from_mask(x.is_nan());
     static ISINF("isinf") = |[x], []| E::from_mask(x.abs().eq(E::lit(f64::INFINITY)));
+    static ISPOSINF("isposinf") = |[x], []| E::from_mask(x.eq(E::lit(f64::INFINITY)));
+    static ISNEGINF("isneginf") = |[x], []| E::from_mask(x.eq(E::lit(f64::NEG_INFINITY)));
     // No integer is infinite or NaN.
     static IS_NUMBER("isfinite") = |[x], []| E::from_mask(x.eq(x));
     static ISFINITE("isfinite") = |[x], []| E::from_mask(x.abs().lt(E::lit(f64::INFINITY)));
@@ -21,6 +23,16 @@ faces! {
     /// Whether each element is plus or minus infinity, as bools; no integer is.
     pub fn isinf | try_isinf(&self) -> Tensor {
         predicate(if self.dtype().is_floating() { &ISINF } else { &ISNAN }, self)
+    }
+
+    /// Whether each element is plus infinity, as bools; no integer is.
+    pub fn isposinf | try_isposinf(&self) -> Tensor {
+        predicate(if self.dtype().is_floating() { &ISPOSINF } else { &ISNAN }, self)
+    }
+
+    /// Whether each element is minus infinity, as bools; no integer is.
+    pub fn isneginf | try_isneginf(&self) -> Tensor {
+        predicate(if self.dtype().is_floating() { &ISNEGINF } else { &ISNAN }, self)
     }
 
     /// Whether each element is neither NaN nor infinite, as bools; every integer is.
@@ -43,6 +55,16 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
             range,
             move |x| special(x)?.try_isinf(),
             move |x| f64::from(value(x).is_infinite()),
+        ));
+        all.extend(unary_samples(
+            range,
+            move |x| special(x)?.try_isposinf(),
+            move |x| f64::from(value(x) == f64::INFINITY),
+        ));
+        all.extend(unary_samples(
+            range,
+            move |x| special(x)?.try_isneginf(),
+            move |x| f64::from(value(x) == f64::NEG_INFINITY),
         ));
         all.extend(unary_samples(
             range,

@@ -9,6 +9,8 @@ pub(crate) mod pooling;
 pub(crate) mod reduction;
 
 pub(crate) mod abs;
+pub(crate) mod acos;
+pub(crate) mod acosh;
 pub(crate) mod adaptive_avg_pool2d;
 pub(crate) mod adaptive_max_pool2d;
 pub(crate) mod add;
@@ -17,6 +19,11 @@ pub(crate) mod amax;
 pub(crate) mod any;
 pub(crate) mod argmax;
 pub(crate) mod as_strided;
+pub(crate) mod asin;
+pub(crate) mod asinh;
+pub(crate) mod atan;
+pub(crate) mod atan2;
+pub(crate) mod atanh;
 pub(crate) mod avg_pool2d;
 pub(crate) mod batch_norm;
 pub(crate) mod bce_with_logits;
@@ -24,12 +31,14 @@ pub(crate) mod bitwise;
 pub(crate) mod cast;
 pub(crate) mod cat;
 pub(crate) mod ceil;
+pub(crate) mod celu;
 pub(crate) mod clamp;
 pub(crate) mod compare;
 pub(crate) mod contiguous;
 pub(crate) mod conv2d;
 pub(crate) mod copy_;
 pub(crate) mod cos;
+pub(crate) mod cosh;
 pub(crate) mod cross_entropy;
 pub(crate) mod cumsum;
 pub(crate) mod diagonal;
@@ -47,6 +56,8 @@ pub(crate) mod floor_divide;
 pub(crate) mod fmod;
 pub(crate) mod gather;
 pub(crate) mod gelu;
+pub(crate) mod hardshrink;
+pub(crate) mod hardswish;
 pub(crate) mod hardtanh;
 pub(crate) mod index_select;
 pub(crate) mod isnan;
@@ -68,6 +79,7 @@ pub(crate) mod max_pool2d;
 pub(crate) mod maximum;
 pub(crate) mod mean;
 pub(crate) mod minimum;
+pub(crate) mod mish;
 pub(crate) mod mse_loss;
 pub(crate) mod mul;
 pub(crate) mod neg;
@@ -88,13 +100,18 @@ pub(crate) mod roll;
 pub(crate) mod round;
 pub(crate) mod rsqrt;
 pub(crate) mod select;
+pub(crate) mod selu;
 pub(crate) mod sigmoid;
 pub(crate) mod sign;
 pub(crate) mod silu;
 pub(crate) mod sin;
+pub(crate) mod sinh;
 pub(crate) mod slice;
+pub(crate) mod smooth_l1_loss;
 pub(crate) mod softmax;
 pub(crate) mod softplus;
+pub(crate) mod softshrink;
+pub(crate) mod softsign;
 pub(crate) mod split;
 pub(crate) mod sqrt;
 pub(crate) mod square;
@@ -103,6 +120,7 @@ pub(crate) mod sub;
 pub(crate) mod sum;
 pub(crate) mod tan;
 pub(crate) mod tanh;
+pub(crate) mod threshold;
 pub(crate) mod tril;
 pub(crate) mod trunc;
 pub(crate) mod unfold;
@@ -129,6 +147,8 @@ pub mod options {
 pub fn registry() -> Vec<crate::spec::OpSpec> {
     vec![
         abs::spec(),
+        acos::spec(),
+        acosh::spec(),
         adaptive_avg_pool2d::spec(),
         adaptive_max_pool2d::spec(),
         add::spec(),
@@ -137,6 +157,11 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         any::spec(),
         argmax::spec(),
         as_strided::spec(),
+        asin::spec(),
+        asinh::spec(),
+        atan2::spec(),
+        atan::spec(),
+        atanh::spec(),
         avg_pool2d::spec(),
         batch_norm::spec(),
         bce_with_logits::spec(),
@@ -144,6 +169,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         cast::spec(),
         cat::spec(),
         ceil::spec(),
+        celu::spec(),
         clamp::spec(),
         compare::spec(),
         contiguous::spec(),
@@ -151,6 +177,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         conv2d::spec_conv1d(),
         copy_::spec(),
         cos::spec(),
+        cosh::spec(),
         cross_entropy::spec(),
         cumsum::spec(),
         diagonal::spec(),
@@ -168,6 +195,8 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         fmod::spec(),
         gather::spec(),
         gelu::spec(),
+        hardshrink::spec(),
+        hardswish::spec(),
         hardtanh::spec(),
         index_select::spec(),
         isnan::spec(),
@@ -189,6 +218,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         maximum::spec(),
         mean::spec(),
         minimum::spec(),
+        mish::spec(),
         mse_loss::spec(),
         mul::spec(),
         neg::spec(),
@@ -209,13 +239,18 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         round::spec(),
         rsqrt::spec(),
         select::spec(),
+        selu::spec(),
         sigmoid::spec(),
         sign::spec(),
         silu::spec(),
         sin::spec(),
+        sinh::spec(),
         slice::spec(),
+        smooth_l1_loss::spec(),
         softmax::spec(),
         softplus::spec(),
+        softshrink::spec(),
+        softsign::spec(),
         split::spec(),
         sqrt::spec(),
         square::spec(),
@@ -224,6 +259,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         sum::spec(),
         tan::spec(),
         tanh::spec(),
+        threshold::spec(),
         tril::spec(),
         trunc::spec(),
         unfold::spec(),
