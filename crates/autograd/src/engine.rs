@@ -415,6 +415,7 @@ impl Pass {
                 }
                 let values = match &*lock(saved) {
                     SavedState::Kept(v) => v.clone(),
+                    SavedState::Recompute { frame, index, edges } => Arc::new(frame.values(*index, edges)?),
                     SavedState::Freed => {
                         return Err(Error::new(
                             ErrorKind::Autograd,

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use stridegrad_core::{Array, CallerScope, DType, Error, ErrorKind, Layout, Result};
 
 use crate::Tensor;
+use crate::checkpoint::{Frame, settle};
 
 /// The version of an array's storage. Tests of the tests may hide bumps: see `tamper`.
 pub(crate) fn version_of(a: &Array) -> u64 {
@@ -169,6 +170,12 @@ pub(crate) enum Kind {
 
 pub(crate) enum SavedState {
     Kept(Arc<SavedValues>),
+    /// Computed again when wanted; the edges are those of the saved inputs.
+    Recompute {
+        frame: Arc<Frame>,
+        index: usize,
+        edges: Vec<Option<Edge>>,
+    },
     Freed,
 }
 
@@ -179,7 +186,7 @@ impl SavedState {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SavedValues {
     pub(crate) inputs: Vec<Option<Saved>>,
     pub(crate) outputs: Vec<Option<Saved>>,
@@ -196,6 +203,7 @@ impl SavedValues {
 }
 
 /// A value a node saved, and the version it had.
+#[derive(Clone)]
 pub(crate) struct Saved {
     pub(crate) array: Array,
     pub(crate) edge: Option<Edge>,
@@ -248,10 +256,13 @@ impl Node {
         self.inputs.drain(..).flatten().for_each(&mut push);
         if let Kind::Op { saved, .. } = &mut self.kind {
             let saved = saved.get_mut().unwrap_or_else(|e| e.into_inner());
-            if let SavedState::Kept(values) = std::mem::replace(saved, SavedState::Freed)
-                && let Some(values) = Arc::into_inner(values)
-            {
-                values.inputs.into_iter().flatten().filter_map(|s| s.edge).for_each(&mut push);
+            match std::mem::replace(saved, SavedState::Freed) {
+                SavedState::Kept(values) => {
+                    let inputs = Arc::into_inner(values).map(|v| v.inputs).unwrap_or_default();
+                    inputs.into_iter().flatten().filter_map(|s| s.edge).for_each(&mut push);
+                }
+                SavedState::Recompute { edges, .. } => edges.into_iter().flatten().for_each(&mut push),
+                SavedState::Freed => {}
             }
         }
     }
@@ -459,8 +470,8 @@ impl Recorder {
                 Some(Saved { array: outs[k].clone(), edge: None, version: outs[k].version() });
         }
         let geometry = outs.iter().map(Geometry::of).collect::<Result<Vec<_>>>()?;
-        let kind =
-            Kind::Op { backward, saved: Mutex::new(SavedState::Kept(Arc::new(self.saved))), in_place: false };
+        let saved = settle(self.name, || self.arrays.iter().map(|(_, v)| *v).collect(), self.saved);
+        let kind = Kind::Op { backward, saved: Mutex::new(saved), in_place: false };
         let node = Arc::new(Node::new(self.name, self.edges, geometry, kind));
         Ok(outs
             .into_iter()
@@ -477,8 +488,8 @@ impl Recorder {
 
     /// The node of an in-place op on `geometry` (the base's), whose first input is the base's old edge.
     pub(crate) fn finish_in_place(self, geometry: Geometry, backward: BackwardFn) -> Node {
-        let kind =
-            Kind::Op { backward, saved: Mutex::new(SavedState::Kept(Arc::new(self.saved))), in_place: true };
+        let saved = settle(self.name, || self.arrays.iter().map(|(_, v)| *v).collect(), self.saved);
+        let kind = Kind::Op { backward, saved: Mutex::new(saved), in_place: true };
         Node::new(self.name, self.edges, vec![geometry], kind)
     }
 }

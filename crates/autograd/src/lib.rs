@@ -5,10 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod backward;
+mod checkpoint;
 mod create;
 mod custom;
 mod display;
 mod engine;
+mod explain;
 mod faces;
 mod gradcheck;
 mod graph;
@@ -19,12 +21,14 @@ pub mod literal;
 mod mode;
 mod operand;
 pub mod ops;
+mod print;
 mod random;
 mod tensor;
 mod transfer;
 mod view;
 
 pub use backward::grad;
+pub use checkpoint::{checkpoint, checkpoint_with};
 pub use custom::{BackwardContext, CustomFunction, ForwardContext};
 pub use engine::{BackwardOptions, GradOptions};
 pub use gradcheck::{GradcheckOptions, Outputs, gradcheck, gradgradcheck};
@@ -36,6 +40,7 @@ pub use mode::{
 };
 pub use operand::Operand;
 pub use ops::options::*;
+pub use print::Graph;
 pub use stridegrad_cpu::map_kernel;
 pub use tensor::{HookHandle, Tensor};
 #[cfg(feature = "testkit")]

@@ -27,7 +27,7 @@ impl CustomFunction for MulExp {
 
     fn backward(&self, ctx: &BackwardContext<'_>, g: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
         let (a, b, e) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
-        let da = ctx.needs_input_grad(0).then(|| g[0].mul(&b).add(&g[1].mul(&e)));
+        let da = ctx.needs_input_grad(0).then(|| g[0].mul(&b).add(g[1].mul(&e)));
         let db = ctx.needs_input_grad(1).then(|| g[0].mul(&a));
         assert!(ctx.saved(3).unwrap_err().message().contains("its forward saved 3"));
         Ok(vec![da, db])
@@ -140,7 +140,7 @@ fn anomaly_mode_names_the_op_and_its_line() {
     let x = leaf(&[0.0, 4.0]);
     let line = line!() + 1;
     let root = x.sqrt();
-    let y = root.mul(&Tensor::from_slice(&[0.0f64, 1.0], [2])).sum();
+    let y = root.mul(Tensor::from_slice(&[0.0f64, 1.0], [2])).sum();
     let keep = BackwardOptions { retain_graph: true, create_graph: false };
     y.backward_with(None, keep);
     assert!(x.grad().unwrap().to_vec::<f64>()[0].is_nan(), "without the guard nothing is said");
