@@ -124,6 +124,7 @@ macro_rules! s {
     (@ [$($done:tt)*] $e:expr ; $step:expr, $($rest:tt)*) => { $crate::s!(@ [$($done)* $crate::IndexItem::from($e).step_by($step),] $($rest)*) };
     (@ [$($done:tt)*] $e:expr) => { $crate::s!(@ [$($done)* $crate::IndexItem::from($e),]) };
     (@ [$($done:tt)*] $e:expr, $($rest:tt)*) => { $crate::s!(@ [$($done)* $crate::IndexItem::from($e),] $($rest)*) };
+    (@ $($bad:tt)*) => { compile_error!("s! takes integers, ranges (`..` for all of a dim, `1..;2` with a step), NewAxis and Ellipsis, separated by commas") };
     () => { [$crate::IndexItem::from(..); 0] };
     ($($all:tt)+) => {{
         // `3..0` with a negative step is a slice here, not an empty range.

@@ -165,6 +165,11 @@ impl Tensor {
         Arc::strong_count(&self.0) == 1 && self.0.array.storage().is_unique()
     }
 
+    /// How many handles to this tensor there are, views of it included; 1 if this is the only one.
+    pub fn handle_count(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// Whether both handles are the same tensor (Python's `is`).
     pub fn is_same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -240,7 +240,16 @@ impl<R: Rule> Optimizer for Optim<R> {
     fn try_step(&mut self) -> Result<()> {
         let grads: Vec<Option<Tensor>> = self.params().map(|p| p.tensor.grad()).collect();
         // Refused before the first write.
-        for (p, g) in self.params().zip(&grads) {
+        for (i, (p, g)) in self.params().zip(&grads).enumerate() {
+            // Nobody can compute with a tensor that the optimizer alone holds: it would never move, without a word.
+            if g.is_none() && p.tensor.handle_count() == 1 {
+                return Err(Error::new(
+                    ErrorKind::Argument,
+                    R::NAME,
+                    format!("parameter {i} of sizes {:?} is held by the optimizer alone", p.tensor.sizes()),
+                )
+                .hint("Module::to() makes new parameters: make the optimizer after it"));
+            }
             if let Some(g) = g
                 && (g.sizes() != p.tensor.sizes() || g.dtype() != p.tensor.dtype())
             {

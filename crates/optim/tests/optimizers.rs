@@ -270,3 +270,14 @@ fn plateaus() {
         [1.0, 2.0, 1.0, 1.0, 1.0].iter().map(|&m| s.step(m, &mut opt).unwrap()).collect();
     assert_eq!(lowered, [false, false, true, false, true]);
 }
+
+#[test]
+fn a_parameter_that_only_the_optimizer_holds_is_refused() {
+    let kept = parameter(1.0);
+    let mut opt = Sgd::new([kept.clone(), parameter(2.0)], 0.1);
+    kept.mul(&kept).sum().backward();
+    let e = opt.try_step().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Argument);
+    assert!(e.to_string().contains("parameter 1") && e.to_string().contains("after it"), "{e}");
+    assert_eq!(kept.item::<f64>(), 1.0, "nothing is written");
+}

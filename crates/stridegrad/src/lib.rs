@@ -21,15 +21,19 @@ pub use stridegrad_core::{
 };
 
 /// Modules, initialisation and losses.
+#[doc(inline)]
 pub use stridegrad_nn as nn;
 
 /// Optimizers and learning-rate schedules.
+#[doc(inline)]
 pub use stridegrad_optim as optim;
 
 /// Datasets and loaders.
+#[doc(inline)]
 pub use stridegrad_data as data;
 
 /// State dicts, safetensors files and checkpoints.
+#[doc(inline)]
 pub use stridegrad_io as io;
 
 /// Threads that the CPU kernels run on.

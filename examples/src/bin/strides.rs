@@ -317,6 +317,7 @@ fn in_place() {
     show!(let y = &x * 1.0);
     show!(let older = y.i(s![2..]));
     run!(y.i(s![1..3]).mul_(10.0));
+    say("`older` sees the write in its first element:");
     describe(&older);
     run!(older.sum().backward());
     gradient("x", &x);

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
@@ -17,14 +17,14 @@ use stridegrad_examples::{correct, device, peak_rss_bytes};
 #[derive(Parser, Debug)]
 #[command(version)]
 struct Args {
-    /// Epochs to train in all; 0 only evaluates
+    /// Epochs to train in all, those of a resumed run included; 0 only evaluates
     #[arg(long, default_value_t = 3)]
     epochs: u64,
     /// Images a step
     #[arg(long, default_value_t = 64, value_parser = at_least_one)]
     batch_size: usize,
     /// Learning rate of the first step [default: 0.03 for sgd, 0.002 for adam and adamw]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     lr: Option<f64>,
     /// What the learning rate is multiplied by in the course of each epoch
     #[arg(long, default_value_t = 0.3, value_parser = positive)]
@@ -53,7 +53,7 @@ struct Args {
     /// Start from the weights in this file
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     load: Option<PathBuf>,
-    /// Go on from this checkpoint, with the same settings
+    /// Go on from this checkpoint; other settings than its own are refused
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Write figures and the loss of every step here
@@ -79,6 +79,41 @@ enum Method {
 enum Format {
     Contiguous,
     ChannelsLast,
+}
+
+impl Args {
+    fn lr(&self) -> f64 {
+        self.lr.unwrap_or(match self.optimizer {
+            Method::Sgd => 0.03,
+            Method::Adam | Method::Adamw => 0.002,
+        })
+    }
+
+    /// What decides the course of the training, as flags.
+    fn settings(&self) -> String {
+        format!(
+            "--optimizer {} --lr {} --lr-decay {} --batch-size {} --seed {} --memory-format {}",
+            format!("{:?}", self.optimizer).to_lowercase(),
+            self.lr(),
+            self.lr_decay,
+            self.batch_size,
+            self.seed,
+            match self.memory_format {
+                Format::Contiguous => "contiguous",
+                Format::ChannelsLast => "channels-last",
+            }
+        )
+    }
+}
+
+/// Refuses a file that could not be written in the end, before any work is done.
+fn writable(flag: &'static str, path: &Path) -> Result<()> {
+    let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let probe = dir.join(format!(".stridegrad-probe-{}", std::process::id()));
+    let made = std::fs::File::create_new(&probe).and_then(|_| std::fs::remove_file(&probe));
+    made.map_err(|e| {
+        Error::new(ErrorKind::Io, flag, format!("{}: cannot be written", path.display())).because(e)
+    })
 }
 
 impl From<Format> for MemoryFormat {
@@ -141,6 +176,7 @@ struct Run {
     scheduler: LrScheduler<ExponentialLr>,
     epoch: u64,
     losses: Vec<f32>,
+    settings: String,
 }
 
 impl Run {
@@ -153,15 +189,14 @@ impl Run {
         let net = net.to(MemoryFormat::from(args.memory_format));
         let params = net.parameters();
         let mut optimizer: Box<dyn Optimizer> = match args.optimizer {
-            Method::Sgd => {
-                Box::new(Sgd::try_with(params, SgdRule::new(args.lr.unwrap_or(0.03)))?.momentum(0.9))
-            }
-            Method::Adam => Box::new(Adam::try_with(params, AdamRule::new(args.lr.unwrap_or(0.002)))?),
-            Method::Adamw => Box::new(AdamW::try_with(params, AdamRule::new(args.lr.unwrap_or(0.002)))?),
+            Method::Sgd => Box::new(Sgd::try_with(params, SgdRule::new(args.lr()))?.momentum(0.9)),
+            Method::Adam => Box::new(Adam::try_with(params, AdamRule::new(args.lr()))?),
+            Method::Adamw => Box::new(AdamW::try_with(params, AdamRule::new(args.lr()))?),
         };
         let per_step = args.lr_decay.powf(1.0 / steps_per_epoch as f64);
         let scheduler = LrScheduler::new(&mut *optimizer, ExponentialLr::new(per_step));
-        let mut run = Run { net, optimizer, scheduler, epoch: 0, losses: Vec::new() };
+        let settings = args.settings();
+        let mut run = Run { net, optimizer, scheduler, epoch: 0, losses: Vec::new(), settings };
         if let Some(path) = &args.resume {
             run.restore(&Checkpoint::load(path)?)?;
         }
@@ -176,7 +211,8 @@ impl Run {
         c.epoch = self.epoch;
         c.generators.insert("default".into(), default_generator().state());
         let losses: Vec<String> = self.losses.iter().map(|l| format!("{:08x}", l.to_bits())).collect();
-        c.extra = BTreeMap::from([("losses".into(), losses.join(" "))]);
+        c.extra =
+            BTreeMap::from([("losses".into(), losses.join(" ")), ("settings".into(), self.settings.clone())]);
         c
     }
 
@@ -185,6 +221,14 @@ impl Run {
         let (Some(optimizer), Some(scheduler)) = (&c.optimizer, &c.scheduler) else {
             return Err(Error::new(ErrorKind::StateDict, "resume", "the checkpoint has no optimizer"));
         };
+        if let Some(theirs) = c.extra.get("settings").filter(|s| **s != self.settings) {
+            return Err(Error::new(
+                ErrorKind::Argument,
+                "resume",
+                format!("the checkpoint was made with {theirs}, these settings are {}", self.settings),
+            )
+            .hint("give the checkpoint's settings, or start from its weights with --load"));
+        }
         self.optimizer.load_state(optimizer)?;
         self.scheduler.load_state(scheduler, &mut *self.optimizer)?;
         self.epoch = c.epoch;
@@ -240,6 +284,11 @@ fn run(args: &Args) -> Result<()> {
     if let Some(n) = args.threads {
         threads::set_num_threads(n);
     }
+    for (flag, path) in [("--save", &args.save), ("--json", &args.json)] {
+        if let Some(path) = path {
+            writable(flag, path)?;
+        }
+    }
     let device = device(&args.device)?;
     let (train, test) = match &args.data {
         Some(dir) => (Mnist::train_in(dir)?, Mnist::test_in(dir)?),
@@ -259,6 +308,9 @@ fn run(args: &Args) -> Result<()> {
     let (mut time, mut trained, mut last_loss) = (Duration::ZERO, 0, None);
     let mut accuracy = run.accuracy(test.epoch(0))?;
     println!("at the start: test accuracy {:.2}%", 100.0 * accuracy);
+    if args.resume.is_some() && run.epoch >= args.epochs {
+        println!("the checkpoint is at epoch {} already, nothing to train", run.epoch);
+    }
     while run.epoch < args.epochs {
         let bar = ProgressBar::new(images as u64).with_style(style());
         bar.set_prefix(format!("epoch {}/{}", run.epoch + 1, args.epochs));
@@ -274,6 +326,9 @@ fn run(args: &Args) -> Result<()> {
             took.as_secs_f64(),
             images as f64 / took.as_secs_f64()
         );
+        if !loss.is_finite() {
+            eprintln!("warning: the loss is not finite, the training has diverged: try a smaller --lr");
+        }
         time += took;
         (trained, last_loss) = (trained + images, Some(loss));
         if let Some(path) = &args.save {
