@@ -186,3 +186,14 @@ fn explanations() {
     let wide = Tensor::zeros([1]).expand([1i64 << 40]);
     assert!(wide.explain().contains("too many elements to draw"));
 }
+
+/// Neither backward nor the end of the graph recurses from one checkpoint into the next.
+#[test]
+fn many_checkpoints_in_a_row() {
+    let x = leaf(&[1.0]);
+    let chain = || (0..50_000).fold(x.clone(), |t, _| checkpoint(|t| t[0].sin().cos(), &[&t]));
+    drop(chain());
+    let y = chain();
+    y.backward();
+    assert!(x.grad().unwrap().item::<f64>().is_finite());
+}

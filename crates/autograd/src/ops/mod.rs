@@ -1,7 +1,7 @@
 //! The ops, one file each: public method with docs, formula, gradient, and (for the harness) samples and an
 //! independent reference.
 //!
-//! Adding an op is adding its file, a `mod` line and an entry in [`registry`].
+//! Adding an op is adding its file, a `mod` line and an entry in `registry`.
 
 pub(crate) mod elementwise;
 pub(crate) mod pair;
