@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p stridegrad-benches --bin train`
 
+#![forbid(unsafe_code)]
+
 use stridegrad::nn::{Conv2d, Linear};
 use stridegrad::prelude::*;
 

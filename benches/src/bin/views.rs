@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p stridegrad-benches --bin views`
 
+#![forbid(unsafe_code)]
+
 use stridegrad::prelude::*;
 
 type Pieces = fn(&Tensor) -> Vec<Tensor>;

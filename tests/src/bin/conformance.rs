@@ -3,6 +3,8 @@
 //! Each failure is a line with the op, the case's id and the reason; the last line counts. Exits with 1 if any case
 //! failed, 2 if the files cannot be read.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use stridegrad::io::safetensors::SafeTensors;
