@@ -157,6 +157,12 @@ pub(super) fn reduce(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
         "argmin" => x.try_argmin(args.maybe_int("dim")?, keepdim)?,
         "max_dim" => return Ok(pair(x.try_max_dim(args.int("dim")?, keepdim)?)),
         "min_dim" => return Ok(pair(x.try_min_dim(args.int("dim")?, keepdim)?)),
+        "sort" => return Ok(pair(x.try_sort(args.int_or("dim", -1)?, args.flag("descending")?)?)),
+        "argsort" => x.try_argsort(args.int_or("dim", -1)?, args.flag("descending")?)?,
+        "topk" => {
+            let largest = args.flag_or("largest", true)?;
+            return Ok(pair(x.try_topk(args.int("k")?, args.int_or("dim", -1)?, largest)?));
+        }
         "cumsum" => x.try_cumsum(args.int("dim")?)?,
         "softmax" => x.try_softmax(args.int("dim")?)?,
         "log_softmax" => x.try_log_softmax(args.int("dim")?)?,

@@ -21,6 +21,14 @@ pub(super) fn call(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
         "gemm" => gemm(args, x()?, w()?, xs.get(2))?,
         "conv2d" => x()?.try_conv2d(w()?, bias()?, conv_options::<2>(args)?)?,
         "conv1d" => x()?.try_conv1d(w()?, bias()?, conv_options::<1>(args)?)?,
+        "conv_transpose2d" => {
+            let more = args.each::<2>("output_padding", 0)?;
+            x()?.try_conv_transpose2d(w()?, xs.get(2), more, conv_options::<2>(args)?)?
+        }
+        "conv_transpose1d" => {
+            let [more] = args.each::<1>("output_padding", 0)?;
+            x()?.try_conv_transpose1d(w()?, xs.get(2), more, conv_options::<1>(args)?)?
+        }
         "max_pool1d" => {
             let options = max_options::<1>(args)?;
             x()?.try_unsqueeze(-2)?.try_max_pool2d(options)?.try_squeeze_dims(-2)?
@@ -40,6 +48,12 @@ pub(super) fn call(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
         "batch_norm_eval" => {
             let options = BatchNormOptions::eval().eps(eps()?);
             x()?.try_batch_norm(xs.get(1), xs.get(2), xs.get(3), xs.get(4), options)?
+        }
+        "group_norm" => x()?.try_group_norm(args.count("groups")?, xs.get(1), xs.get(2), eps()?)?,
+        "instance_norm" => x()?.try_instance_norm(xs.get(1), xs.get(2), eps()?)?,
+        "rms_norm" => {
+            let lead = x()?.dim().saturating_sub(args.count("dims")?);
+            x()?.try_rms_norm(&x()?.sizes()[lead..], xs.get(1), eps()?)?
         }
         "layer_norm" => {
             let lead = x()?.dim().saturating_sub(args.count("dims")?);

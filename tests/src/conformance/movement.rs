@@ -124,6 +124,8 @@ pub(super) fn index(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
         "index_select" => x()?.try_index_select(args.int("dim")?, i()?)?,
         "gather" => x()?.try_gather(args.int("dim")?, i()?)?,
         "scatter_add" => x()?.try_scatter_add(args.int("dim")?, i()?, operand(xs, 2)?)?,
+        "scatter" => x()?.try_scatter(args.int("dim")?, i()?, operand(xs, 2)?)?,
+        "embedding" => x()?.try_embedding(i()?)?,
         "onnx_gather" => onnx_gather(x()?, i()?, args.int_or("axis", 0)?)?,
         "one_hot" => x()?.try_one_hot(args.int("n")?)?,
         "onnx_one_hot" => onnx_one_hot(x()?, args)?,

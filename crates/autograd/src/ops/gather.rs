@@ -30,7 +30,7 @@ pub(crate) fn index_dim(op: &'static str, x: &Tensor, dim: i64) -> Result<usize>
 }
 
 /// Values picked along `dim`, one an element of `index`.
-fn gather(x: &Tensor, dim: usize, index: &Tensor) -> Result<Tensor> {
+pub(crate) fn gather(x: &Tensor, dim: usize, index: &Tensor) -> Result<Tensor> {
     let mut rec = Recorder::new("gather", &[x]);
     rec.save_extra(index.array());
     let out = exec::index("gather", IndexPass::Gather, dim, index.sizes(), x.array(), index.array())?;
@@ -47,7 +47,7 @@ pub(crate) fn scatter_zeros(sizes: &[usize], dim: usize, index: &Tensor, src: &T
 }
 
 /// The part of `src` that an index of smaller sizes speaks of.
-fn part_of(op: &'static str, src: &Tensor, index: &Tensor) -> Result<Tensor> {
+pub(crate) fn part_of(op: &'static str, src: &Tensor, index: &Tensor) -> Result<Tensor> {
     let fits = src.dim() == index.dim() && index.sizes().iter().zip(src.sizes()).all(|(i, s)| i <= s);
     if !fits {
         return Err(Error::new(

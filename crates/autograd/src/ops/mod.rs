@@ -36,6 +36,7 @@ pub(crate) mod clamp;
 pub(crate) mod compare;
 pub(crate) mod contiguous;
 pub(crate) mod conv2d;
+pub(crate) mod conv_transpose2d;
 pub(crate) mod copy_;
 pub(crate) mod cos;
 pub(crate) mod cosh;
@@ -45,6 +46,7 @@ pub(crate) mod diagonal;
 pub(crate) mod div;
 pub(crate) mod dropout;
 pub(crate) mod elu;
+pub(crate) mod embedding;
 pub(crate) mod erf;
 pub(crate) mod exp;
 pub(crate) mod expand;
@@ -56,6 +58,7 @@ pub(crate) mod floor_divide;
 pub(crate) mod fmod;
 pub(crate) mod gather;
 pub(crate) mod gelu;
+pub(crate) mod group_norm;
 pub(crate) mod hardshrink;
 pub(crate) mod hardswish;
 pub(crate) mod hardtanh;
@@ -96,9 +99,11 @@ pub(crate) mod relu;
 pub(crate) mod remainder;
 pub(crate) mod repeat;
 pub(crate) mod reversed;
+pub(crate) mod rms_norm;
 pub(crate) mod roll;
 pub(crate) mod round;
 pub(crate) mod rsqrt;
+pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod selu;
 pub(crate) mod sigmoid;
@@ -112,6 +117,7 @@ pub(crate) mod softmax;
 pub(crate) mod softplus;
 pub(crate) mod softshrink;
 pub(crate) mod softsign;
+pub(crate) mod sort;
 pub(crate) mod split;
 pub(crate) mod sqrt;
 pub(crate) mod square;
@@ -175,6 +181,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         contiguous::spec(),
         conv2d::spec(),
         conv2d::spec_conv1d(),
+        conv_transpose2d::spec(),
         copy_::spec(),
         cos::spec(),
         cosh::spec(),
@@ -184,6 +191,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         div::spec(),
         dropout::spec(),
         elu::spec(),
+        embedding::spec(),
         erf::spec(),
         exp::spec(),
         expand::spec(),
@@ -195,6 +203,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         fmod::spec(),
         gather::spec(),
         gelu::spec(),
+        group_norm::spec(),
         hardshrink::spec(),
         hardswish::spec(),
         hardtanh::spec(),
@@ -235,9 +244,11 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         remainder::spec(),
         repeat::spec(),
         reversed::spec(),
+        rms_norm::spec(),
         roll::spec(),
         round::spec(),
         rsqrt::spec(),
+        scatter::spec(),
         select::spec(),
         selu::spec(),
         sigmoid::spec(),
@@ -251,6 +262,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         softplus::spec(),
         softshrink::spec(),
         softsign::spec(),
+        sort::spec(),
         split::spec(),
         sqrt::spec(),
         square::spec(),

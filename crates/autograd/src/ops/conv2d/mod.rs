@@ -5,7 +5,7 @@
 //! are made of them ([`passes`]).
 
 mod options;
-mod passes;
+pub(crate) mod passes;
 #[cfg(feature = "testkit")]
 mod spec;
 

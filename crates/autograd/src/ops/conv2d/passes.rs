@@ -69,7 +69,7 @@ pub(super) fn forward(
 }
 
 /// The gradient of `x`, of sizes (N, C, H, W), from that of `y` and `weight`.
-fn input_grad(
+pub(crate) fn input_grad(
     g: &Tensor,
     weight: &Tensor,
     params: Conv2dParams,
