@@ -191,7 +191,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
     }
     let base = || Conv2dOptions::new().padding(0);
     OpSpec::new("conv_transpose2d", || {
-        let cases: [(&[usize], &[usize], Conv2dOptions, [usize; 2]); 5] = [
+        type Case = (&'static [usize], &'static [usize], Conv2dOptions, [usize; 2]);
+        let cases: [Case; 5] = [
             (&[2, 3, 4, 5], &[3, 2, 3, 3], base().padding(1), [0, 0]),
             (&[2, 4, 3, 4], &[4, 1, 2, 3], base().stride([2, 3]).groups(2), [1, 2]),
             (&[1, 2, 4, 3], &[2, 3, 2, 2], base().dilation([2, 1]).padding([1, 0]), [0, 0]),
