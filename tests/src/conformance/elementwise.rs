@@ -163,6 +163,7 @@ pub(super) fn reduce(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
             let largest = args.flag_or("largest", true)?;
             return Ok(pair(x.try_topk(args.int("k")?, args.int_or("dim", -1)?, largest)?));
         }
+        "cumprod" => x.try_cumprod(args.int("dim")?)?,
         "cumsum" => x.try_cumsum(args.int("dim")?)?,
         "softmax" => x.try_softmax(args.int("dim")?)?,
         "log_softmax" => x.try_log_softmax(args.int("dim")?)?,

@@ -55,6 +55,7 @@ pub(super) fn call(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
             let lead = x()?.dim().saturating_sub(args.count("dims")?);
             x()?.try_rms_norm(&x()?.sizes()[lead..], xs.get(1), eps()?)?
         }
+        "upsample_nearest2d" => x()?.try_upsample_nearest2d(args.each::<2>("out", 1)?)?,
         "layer_norm" => {
             let lead = x()?.dim().saturating_sub(args.count("dims")?);
             x()?.try_layer_norm(&x()?.sizes()[lead..], xs.get(1), xs.get(2), eps()?)?

@@ -67,6 +67,8 @@ pub(super) fn call(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
             };
             x()?.try_pad(args.ints("pad")?, mode)?
         }
+        "pixel_shuffle" => x()?.try_pixel_shuffle(args.int("factor")?)?,
+        "pixel_unshuffle" => x()?.try_pixel_unshuffle(args.int("factor")?)?,
         "tril" => x()?.try_tril(args.int_or("k", 0)?)?,
         "triu" => x()?.try_triu(args.int_or("k", 0)?)?,
         "arange" => Tensor::try_arange_step(
@@ -124,6 +126,11 @@ pub(super) fn index(op: &str, args: &Args, xs: &[Tensor]) -> Outputs {
         "index_select" => x()?.try_index_select(args.int("dim")?, i()?)?,
         "gather" => x()?.try_gather(args.int("dim")?, i()?)?,
         "scatter_add" => x()?.try_scatter_add(args.int("dim")?, i()?, operand(xs, 2)?)?,
+        "index" => x()?.try_index(&xs[1..].iter().collect::<Vec<_>>())?,
+        "index_put" => {
+            let (values, indices) = xs[1..].split_last().ok_or_else(|| "no values".to_owned())?;
+            x()?.try_index_put(&indices.iter().collect::<Vec<_>>(), values, args.flag("accumulate")?)?
+        }
         "scatter" => x()?.try_scatter(args.int("dim")?, i()?, operand(xs, 2)?)?,
         "embedding" => x()?.try_embedding(i()?)?,
         "onnx_gather" => onnx_gather(x()?, i()?, args.int_or("axis", 0)?)?,

@@ -44,7 +44,7 @@ fn group_norm(
         y = y.try_add(b.try_reshape(&channels)?)?;
     }
     let y = y.try_to_dtype(x.dtype())?;
-    if x.dim() == 4 { y.try_contiguous_in(x.suggested_format()) } else { Ok(y) }
+    if x.dim() == 4 { y.try_to_format(x.suggested_format()) } else { Ok(y) }
 }
 
 faces! {
@@ -112,8 +112,8 @@ pub(crate) fn spec() -> crate::spec::OpSpec {
     }
     OpSpec::new("group_norm", || {
         let mut all = Vec::new();
-        let cases: [(&[usize], usize); 4] =
-            [(&[2, 4, 3, 2], 2), (&[3, 6], 2), (&[2, 3, 5], 1), (&[1, 4, 2, 3], 4)];
+        let cases: [(&[usize], usize); 5] =
+            [(&[2, 4, 3, 2], 2), (&[3, 6], 2), (&[2, 3, 5], 1), (&[1, 4, 2, 3], 4), (&[2, 1, 2, 3], 1)];
         for (sizes, groups) in cases {
             for affine in 0..3 {
                 let mut inputs = vec![Input::new(sizes, Domain::Any)];

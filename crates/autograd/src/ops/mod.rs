@@ -41,6 +41,7 @@ pub(crate) mod copy_;
 pub(crate) mod cos;
 pub(crate) mod cosh;
 pub(crate) mod cross_entropy;
+pub(crate) mod cumprod;
 pub(crate) mod cumsum;
 pub(crate) mod diagonal;
 pub(crate) mod div;
@@ -62,6 +63,7 @@ pub(crate) mod group_norm;
 pub(crate) mod hardshrink;
 pub(crate) mod hardswish;
 pub(crate) mod hardtanh;
+pub(crate) mod index_put;
 pub(crate) mod index_select;
 pub(crate) mod isnan;
 pub(crate) mod l1_loss;
@@ -92,6 +94,7 @@ pub(crate) mod one_hot;
 pub(crate) mod outer;
 pub(crate) mod pad;
 pub(crate) mod permute;
+pub(crate) mod pixel_shuffle;
 pub(crate) mod pow;
 pub(crate) mod prod;
 pub(crate) mod reciprocal;
@@ -130,6 +133,7 @@ pub(crate) mod threshold;
 pub(crate) mod tril;
 pub(crate) mod trunc;
 pub(crate) mod unfold;
+pub(crate) mod upsample_nearest2d;
 pub(crate) mod var;
 pub(crate) mod view;
 pub(crate) mod where_;
@@ -186,6 +190,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         cos::spec(),
         cosh::spec(),
         cross_entropy::spec(),
+        cumprod::spec(),
         cumsum::spec(),
         diagonal::spec(),
         div::spec(),
@@ -207,6 +212,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         hardshrink::spec(),
         hardswish::spec(),
         hardtanh::spec(),
+        index_put::spec(),
         index_select::spec(),
         isnan::spec(),
         l1_loss::spec(),
@@ -237,6 +243,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         outer::spec(),
         pad::spec(),
         permute::spec(),
+        pixel_shuffle::spec(),
         pow::spec(),
         prod::spec(),
         reciprocal::spec(),
@@ -275,6 +282,7 @@ pub fn registry() -> Vec<crate::spec::OpSpec> {
         tril::spec(),
         trunc::spec(),
         unfold::spec(),
+        upsample_nearest2d::spec(),
         var::spec(),
         view::spec(),
         where_::spec(),
