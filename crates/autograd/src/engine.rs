@@ -284,18 +284,19 @@ impl Pass {
             || (!self.captures.is_empty() && self.captures.contains_key(&Key::cell(cell, base, output)))
     }
 
+    /// Whether a view or any view between it and its base is observed.
+    fn observed_on_the_way(&self, from: &Arc<ViewCell>, base: &Arc<Node>, output: usize) -> bool {
+        std::iter::successors(Some(from), |c| c.parent.as_ref()).any(|c| self.observed(c, base, output))
+    }
+
     /// Sends a gradient along an edge.
     fn send(&mut self, edge: &Edge, g: Tensor) -> Result<()> {
         match edge {
             Edge::Node(node, k) => self.deliver(node, *k, None, g),
             Edge::View { cell, base, output } => {
                 // Straight to the base, unless something on the way is observed.
-                let mut up = Some(cell);
-                while let Some(c) = up {
-                    if self.observed(c, base, *output) {
-                        return self.deliver_cell(cell, base, *output, None, g);
-                    }
-                    up = c.parent.as_ref();
+                if self.observed_on_the_way(cell, base, *output) {
+                    return self.deliver_cell(cell, base, *output, None, g);
                 }
                 self.deliver(base, *output, Some(&cell.at), g)
             }
@@ -346,17 +347,10 @@ impl Pass {
         let Some(g) = close(slot, &Layout::contiguous(cell.at.sizes())?)? else { return Ok(()) };
         let g = self.observe(cell.observers.of(0), Key::cell(&cell, &base, output), g)?;
         match &cell.parent {
-            Some(parent) => {
-                let mut up = Some(parent);
-                while let Some(c) = up {
-                    if self.observed(c, &base, output) {
-                        return self.deliver_cell(parent, &base, output, Some(&cell.at_parent), g);
-                    }
-                    up = c.parent.as_ref();
-                }
-                self.deliver(&base, output, Some(&cell.at), g)
+            Some(parent) if self.observed_on_the_way(parent, &base, output) => {
+                self.deliver_cell(parent, &base, output, Some(&cell.at_parent), g)
             }
-            None => self.deliver(&base, output, Some(&cell.at), g),
+            _ => self.deliver(&base, output, Some(&cell.at), g),
         }
     }
 

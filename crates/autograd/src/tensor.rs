@@ -445,7 +445,7 @@ faces! {
         Ok(HookHandle { place: HookPlace::Leaf(leaf), id })
     }
 
-    /// The one value of a tensor with one element. Panics if there are more, or if the dtype is another.
+    /// The one value of a tensor with one element, converted to `f64`. Panics if there are more.
     pub fn item_f64 | try_item_f64(&self) -> f64 {
         if self.numel() != 1 {
             return Err(Error::new(ErrorKind::Shape, "item", format!("a tensor of sizes {:?} cannot be converted to a scalar", self.sizes())));

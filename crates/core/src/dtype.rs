@@ -118,8 +118,8 @@ impl DType {
             return self;
         }
         match (self.category(), other.category()) {
-            (a, b) if a > b => self.promote_same_or_higher(other),
-            (a, b) if a < b => other.promote_same_or_higher(self),
+            (a, b) if a > b => self, // the higher category wins as it is
+            (a, b) if a < b => other,
             (Category::Floating, _) => match (self, other) {
                 (F64, _) | (_, F64) => F64,
                 _ => F32, // f32 with a half, or f16 with bf16
@@ -136,11 +136,6 @@ impl DType {
                 (_, b) => b,
             },
         }
-    }
-
-    // `self` is of the higher category: it wins as it is.
-    fn promote_same_or_higher(self, _lower: DType) -> DType {
-        self
     }
 
     /// Whether PyTorch's `can_cast(self, to)` holds: no float to integer, no number to bool.
